@@ -193,7 +193,8 @@ def file_form(
             known = _BY_NAME.get(one, form).kind
             if (known.__module__, known.__qualname__) != (kind.__module__, kind.__qualname__):
                 raise ParameterError(
-                    f"name ({one!r}) is taken by another class, {known.__module__}.{known.__qualname__}"
+                    f"name ({one!r}) is taken by another class, {known.__module__}.{known.__qualname__}: "
+                    "choose another name"
                 )
         _BY_NAME[form.name] = _BY_NAME[form.short] = _BY_KIND[kind] = form  # a notebook may define its class again
         return kind
@@ -222,7 +223,8 @@ def form_named(name: object) -> Form:
             return _BY_NAME[name]
         if "." in name:
             raise FormatError(
-                f"the file holds a {name!r}, a class outside synthdp: import the module that defines this class first"
+                f"the file holds an object of class {name!r}, which is not part of synthdp: import the module that defines "
+                "this class first"
             )
     raise FormatError(_WRONG_TYPE)
 

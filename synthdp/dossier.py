@@ -57,7 +57,7 @@ def check_folder(folder: Path, about: About, *, ending: str, key: Path | None) -
     if not (len(year) == 4 and year.isdigit() and len(rest) == 5 and rest.replace("-", "", 1).isdigit()):
         raise ParameterError(f"date ({about.date!r}) must read YYYY-MM-DD")
     if folder.exists() and not (folder.is_dir() and ((folder / SUMS).is_file() or not any(folder.iterdir()))):
-        raise DataError(f"'{folder}' exists and is no published folder: give another path")
+        raise DataError(f"'{folder}' exists and was not published by synthdp: give another path")
     check_place(kept_release(folder))
     if key is not None:
         _signing(key, Path(SUMS))
@@ -113,7 +113,9 @@ def publish_folder(
             random_state=settings.random_state, saved=kept, on_progress=on_progress,
         )  # fmt: skip
     except DataError as error:
-        raise DataError(f"{error}; the release is paid for and kept in '{kept}': publish it from there") from None
+        raise DataError(
+            f"{error}; the release is paid for and kept in '{kept}': publish the release from there"
+        ) from None
     shutil.rmtree(kept, ignore_errors=True)
     return count
 
@@ -140,9 +142,8 @@ def write_folder(
     check_folder(folder, about, ending=ending, key=key)
     if not isinstance(release.output, SyntheticModel):
         raise ParameterError(
-            f"a release by {release.mechanism} is not one synthetic table, which a folder to publish is "
-            "made from: use a mechanism "
-            "that yields a table"
+            f"a release by {release.mechanism} is not one synthetic table, and only a table can be published: use a "
+            "mechanism that yields a table"
         )
     name, model = f"synthetic{ending}", release.output
     count = int(model.rows if rows is None else rows)
@@ -178,9 +179,13 @@ def write_folder(
             if key is not None:
                 _sign(key, fresh / SUMS)
     except OSError as error:
-        raise DataError(f"'{folder}' cannot be written: {error.strerror}") from None
+        raise DataError(
+            f"'{folder}' cannot be written ({error.strerror}): give a path in a writable folder with free space"
+        ) from None
     except FormatError as error:
-        raise DataError(f"'{folder}' cannot be written: {error}") from None
+        raise DataError(
+            f"'{folder}' cannot be written ({error}): give a path in a writable folder with free space"
+        ) from None
     return count
 
 

@@ -228,8 +228,8 @@ class AnswerEngine:
             case Smooth():
                 return self._smooth(question)
         raise ParameterError(
-            "a question must be made by marginal, count, share, sum, mean, variance, correlation, regression, quantile or "
-            "smooth"
+            "a question must be made by a function of synthdp, such as count('age >= 40'): marginal, count, share, sum, "
+            "mean, variance, correlation, regression, quantile or smooth"
         )
 
     @cached_property
@@ -250,7 +250,8 @@ class AnswerEngine:
         shape = [len(grouping.labels) for grouping in groupings]
         if math.prod(shape) > MOST_CELLS:
             raise ParameterError(
-                f"this marginal has {math.prod(shape)} cells, more than {MOST_CELLS}: name fewer columns or bins"
+                f"this marginal has {math.prod(shape)} cells, more than {MOST_CELLS}: name fewer columns, or "
+                "ask for fewer bins"
             )
         cells = np.indices(shape).reshape(len(shape), -1)
         labels_of_cells = {
@@ -575,7 +576,9 @@ class AnswerEngine:
         numeric = [name for name, column in self.model.schema.items() if column.quantity == "number"]
         names = list(question.columns or numeric)
         if not names:
-            raise ParameterError("a smooth question needs columns of numbers, and the release has none")
+            raise ParameterError(
+                "a smooth question needs a column of numbers, but the release has none: ask another question"
+            )
         columns = []
         for name in names:
             j, column = modelled_column(self.model, name)

@@ -180,7 +180,9 @@ def points_where(comparison: Comparison, schema: Schema) -> BoolArray:
         raise _wrong(comparison, f"there is no column {name!r}; the schema has: {', '.join(schema.outputs)}")
     column = schema.outputs[name]
     if column.names_rows:
-        raise _wrong(comparison, f"column {name!r} is an identifier: its labels carry no information")
+        raise _wrong(
+            comparison, f"column {name!r} is an identifier, whose labels carry no information: name another column"
+        )
     grid = grid_of(column)
     if comparison.sign == "is null":
         return np.asarray(np.arange(grid.releasable) == (-1 if grid.null is None else grid.null))
@@ -210,7 +212,7 @@ def compared(comparison: Comparison, values: FloatArray, there: BoolArray) -> Bo
     if comparison.sign == "is null":
         return np.asarray(~there)
     if not all(isinstance(value, (int, float)) for value in comparison.values):
-        raise _wrong(comparison, f"{comparison.column!r} is a number, to be compared with numbers")
+        raise _wrong(comparison, f"{comparison.column!r} is a number: compare it with numbers only")
     if comparison.sign == "in":
         return np.asarray(np.isin(values, np.array(comparison.values, np.float64)) & there)
     return np.asarray(_COMPARE[comparison.sign](values, comparison.values[0]) & there)
@@ -272,7 +274,7 @@ class _Token(NamedTuple):
     @property
     def shown(self) -> str:
         """Return the token as error messages quote it."""
-        return "the end" if self.kind == "end" else repr(self.value)
+        return "the end of the text" if self.kind == "end" else repr(self.value)
 
 
 class _Parser:
@@ -289,7 +291,7 @@ class _Parser:
         node = self.either()
         if self.next.kind != "end":
             hint = f" ({SPACES})" if self.next.kind == "column" else ""
-            raise self.expected(f"'and', 'or' or the end{hint}")
+            raise self.expected(f"'and', 'or' or the end of the text{hint}")
         return node
 
     @property
@@ -331,7 +333,7 @@ class _Parser:
         self.depth += 1
         if self.depth > MOST_DEPTH:
             raise ParameterError(
-                f"expression, character {self.next.position}: parentheses and `not` are nested more than {MOST_DEPTH} deep"
+                f"expression, character {self.next.position}: parentheses and `not` must be nested at most {MOST_DEPTH} deep"
             )
         node: Node
         if self.take("keyword", "not"):
@@ -356,13 +358,13 @@ class _Parser:
         if self.take("keyword", "is"):
             inverted = self.take("keyword", "not") is not None
             if not self.take("keyword", "null", "none"):
-                raise self.expected("'null'")
+                raise self.expected("'null' (compare with a value by == or !=)")
             return _maybe_not(Comparison(name.value, "is null", (), name.position), inverted=inverted)
         inverted = self.take("keyword", "not") is not None
         if self.take("keyword", "in"):
             return _maybe_not(Comparison(name.value, "in", self.listed(), name.position), inverted=inverted)
         if inverted:
-            raise self.expected("'in'")
+            raise self.expected("'in' (compare with a single value by !=)")
         if sign := self.compare_sign():
             return Comparison(name.value, sign, (self.literal(),), name.position)
         return Comparison(name.value, "==", (True,), name.position)
@@ -431,8 +433,8 @@ def _tokens(text: str) -> list[_Token]:
         found = _TOKEN.match(text, at)
         if found is None:
             at += len(text[at:]) - len(text[at:].lstrip())
-            hint = f": {HINTS[text[at]]}" if text[at] in HINTS else ""
-            raise ParameterError(f"expression, character {at + 1}: {text[at]!r} cannot be read{hint}")
+            hint = HINTS.get(text[at], "leave it out, or put the text that contains it in quotes")
+            raise ParameterError(f"expression, character {at + 1}: {text[at]!r} cannot be read: {hint}")
         kind = str(found.lastgroup)
         tokens.append(_token(kind, found[kind], found.start(kind) + 1))
         at = found.end()
@@ -472,8 +474,8 @@ def allowed_by(conditions: Iterable[str], schema: Schema) -> dict[str, Allowed]:
         names = sorted(columns_of(part))
         if len(names) != 1:
             raise ParameterError(
-                "a condition on rows to draw must not join different columns by 'or', but one part names columns "
-                f"{' and '.join(map(repr, names))}: join these by 'and'"
+                f"a condition on rows to draw must join different columns ({', '.join(map(repr, names))}) only by 'and': "
+                "rewrite it, or draw rows without a condition and filter them"
             )
         (name,) = names
         found = {comparison: points_where(comparison, schema) for comparison in comparisons_of(part)}

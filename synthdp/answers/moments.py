@@ -89,8 +89,13 @@ def values_of(function: Any, points: FloatArray) -> FloatArray:
 def values_at(function: Any, points: FloatArray) -> FloatArray:
     """Return a function's values at points, (m,); raise ParameterError unless it gives one finite number each."""
     found = np.asarray(function(points), np.float64)
-    if found.shape != (len(points),) or not np.isfinite(found).all():
-        raise ParameterError(f"a smooth function must return ({len(points)},) finite values, not {found.shape}")
+    if found.shape != (len(points),):
+        raise ParameterError(
+            f"the function of a smooth question must return an array of shape ({len(points)},), one number per point, "
+            f"not {found.shape}"
+        )
+    if not np.isfinite(found).all():
+        raise ParameterError("the function of a smooth question must return finite numbers at all points of [-1, 1]")
     return found
 
 

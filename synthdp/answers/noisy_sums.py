@@ -69,7 +69,9 @@ class NoisySums:
         ]
         if not known:
             if len(names) > 1:
-                raise ParameterError(f"columns {', '.join(names)} were not measured together: ask about fewer columns")
+                raise ParameterError(
+                    f"columns {', '.join(names)} were not measured together: ask about fewer columns at once"
+                )
             raise ParameterError(f"no marginal of column {names[0]!r} was measured: ask about other columns")
         return min(known, key=lambda sums: sums.noise)
 
@@ -95,8 +97,8 @@ def answered(source: NoisySums, question: object) -> Answers:
         case Share(weight=None) | Sum(weight=None) | Mean(weight=None):
             return _ratio_or_sum(source, question)
     raise ParameterError(
-        "a release of noisy sums answers count, share, sum, mean and marginal, without weight: for other questions, "
-        "release a synthetic table"
+        "this release holds no synthetic table, so it answers only count, share, sum, mean and marginal, without "
+        "weight: for other questions, release a synthetic table"
     )
 
 
@@ -164,11 +166,13 @@ def _ratio_or_sum(source: NoisySums, question: Share | Sum | Mean) -> Answers:
         column = None
     else:
         column = source.schema.outputs.get(question.column)
-        if column is None or column.quantity == "label" or column.temporal:
-            what = "sum" if isinstance(question, Sum) else "mean"
+        if column is None:
             raise ParameterError(
-                f"column {question.column!r} must hold numbers and be in this release to have a {what}"
+                f"there is no column {question.column!r}; this release has: {', '.join(source.schema.outputs)}"
             )
+        if column.quantity == "label" or column.temporal:
+            what = "sum" if isinstance(question, Sum) else "mean"
+            raise ParameterError(f"column {question.column!r} must hold numbers to have a {what}: name another column")
         asked = _asked(source, question.by, question.where, {}, more=(question.column,))
         place = asked.names.index(question.column)
         middle, there, half = _numbers(asked.sums.axes[place])
@@ -307,7 +311,8 @@ def _inside(source: NoisySums, sums: ProductSums, names: Sequence[str], where: N
     shape = [axis.size for axis in sums.axes]
     if math.prod(shape) > MOST_NUMBERS:
         raise ParameterError(
-            f"the columns of this condition have {math.prod(shape)} cells together, too many: name fewer columns"
+            f"the columns of this condition have {math.prod(shape)} cells together, which is too many: name fewer "
+            "columns in the condition"
         )
     allowed = [
         axis.releasable.reshape([-1 if i == j else 1 for i in range(len(shape))]) for j, axis in enumerate(sums.axes)
@@ -324,8 +329,8 @@ def _of_cells(axis: Axis, of_point: AnyArray) -> AnyArray:
     low, high = _ends(axis, of_point.astype(np.float64))
     if (low[axis.releasable] != high[axis.releasable]).any():
         raise ParameterError(
-            f"column {axis.name!r} was counted in {int(axis.releasable.sum())} bins, and the condition cuts a bin in two: "
-            "compare with the end of a bin, as answers to sd.marginal list them"
+            f"the condition on column {axis.name!r} must not cut one of its {int(axis.releasable.sum())} bins in two: "
+            "compare with a bin edge, such as a marginal of the column shows"
         )
     return np.asarray(np.where(axis.releasable, low, -1)).astype(np.int64)
 

@@ -80,7 +80,7 @@ class OverTime:
         """
         count = len(self.estimates)
         if count < 2:
-            raise ParameterError("a trend needs two periods or more")
+            raise ParameterError("a trend needs two or more periods: add a period, then ask again")
         design = np.column_stack([np.ones(count), np.arange(count)])
         errors = self.covariance + np.eye(count) * 1e-12 * max(float(np.trace(self.covariance)), 1e-12)
         weighed = np.linalg.solve(errors, design)

@@ -24,7 +24,10 @@ MOST_TERMS = 30
 _PIECE = re.compile(r"\s*(?:`(?P<quoted>[^`]+)`|(?P<word>[^\W\d](?:[\w.]|-(?=\w))*)|(?P<sign>[~+]))")
 """Pattern of one token of a regression formula: a name in backticks, a plain name, or a sign."""
 
-NO_MORE = "only names, ~ and + can stand in a formula: an intercept is always there, interactions are not offered"
+NO_MORE = (
+    "a formula may contain only column names, ~ and +, because interactions are not available and an intercept is always "
+    "included: write it as in y ~ a + b"
+)
 """Error text on the allowed contents of a formula."""
 
 
@@ -66,10 +69,12 @@ def parse_formula(text: str) -> Formula:
             expected = {None: "the name of a column", "~": "'~'", "+": "'+'"}[wanted]
             raise _wrong(text, position, f"expected {expected}, found {sign or name!r}")
         names += [name] if name else []
-    if len(pieces) < 3 or len(pieces) % 2 == 0:
-        raise _wrong(text, end, "expected the name of a column after the last sign, found the end")
+    if len(pieces) == 1:
+        raise _wrong(text, end, "expected '~', found the end of the text")
+    if len(pieces) % 2 == 0:
+        raise _wrong(text, end, "expected the name of a column after the last sign, found the end of the text")
     if len(set(names)) < len(names):
-        raise ParameterError("the columns of a formula must be different")
+        raise ParameterError("a formula must name each column only once")
     if len(names) > 1 + MOST_TERMS:
         raise ParameterError(f"a formula must have at most {MOST_TERMS} terms, not {len(names) - 1}")
     return Formula(names[0], tuple(names[1:]))
@@ -215,9 +220,11 @@ def marginal(*columns: str | Sequence[str], bins: Mapping[str, Any] | int | None
     listed = columns[0] if len(columns) == 1 and isinstance(columns[0], (list, tuple)) else columns
     names = tuple(name for name in listed if isinstance(name, str))
     if len(names) < len(listed):
-        raise ParameterError("the columns of a marginal must be given by name")
-    if not 1 <= len(names) <= MOST_COLUMNS or len(set(names)) < len(names):
+        raise ParameterError("the columns of a marginal must be given by their names, as text")
+    if not 1 <= len(names) <= MOST_COLUMNS:
         raise ParameterError(f"a marginal needs 1 to {MOST_COLUMNS} different columns, not {len(names)}")
+    if len(set(names)) < len(names):
+        raise ParameterError("a marginal needs different columns: name each column only once")
     wished = dict.fromkeys(names, bins) if isinstance(bins, int) else dict(bins or {})
     for name in wished:
         if name not in names:
@@ -412,8 +419,8 @@ def smooth(function: Callable[[FloatArray], FloatArray], *, columns: Sequence[st
     """
     if not callable(function):
         raise ParameterError(
-            "function must be a function that takes an array of points, one row a point and one column "
-            "for each column of the question"
+            "function must be a function of one array, which has a row for each point and a column for each column of "
+            "the question"
         )
     return Smooth(function, None if columns is None else tuple(columns))
 
@@ -429,14 +436,14 @@ def _names(by: By) -> tuple[str, ...]:
         raise ParameterError("by must be the name of a column, or a list of names")
     names = (by,) if isinstance(by, str) else tuple(by)
     if len(set(names)) < len(names) or len(names) > MOST_COLUMNS:
-        raise ParameterError(f"by must be at most {MOST_COLUMNS} different columns")
+        raise ParameterError(f"by must name at most {MOST_COLUMNS} columns, each only once")
     return tuple(_name(name) for name in names)
 
 
 def _name(column: object) -> str:
     """Return a column's name unchanged; raise ParameterError unless it is a text."""
     if not isinstance(column, str):
-        raise ParameterError("a column must be given by name")
+        raise ParameterError(f"a column must be given by its name, as text, not as {type(column).__name__}")
     return column
 
 
@@ -453,7 +460,7 @@ def _bins(value: Any) -> Bins:
     try:
         ends = tuple(float(end) for end in value)
     except (TypeError, ValueError):
-        raise ParameterError("bins must be a number of bins, or an increasing list of ends of bins") from None
+        raise ParameterError("bins of a column must be a number of bins, or an increasing list of bin edges") from None
     if len(ends) < 2 or any(a >= b for a, b in pairwise(ends)):
-        raise ParameterError("bins must hold two or more increasing ends")
+        raise ParameterError("bins of a column must list two or more increasing bin edges, such as [0, 18, 65]")
     return ends

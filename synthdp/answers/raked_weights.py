@@ -60,7 +60,9 @@ def rake_weights(table: Any, weight: str, totals: Mapping[Any, Any]) -> FloatArr
     if not len(weights) or not np.isfinite(weights).all() or (weights <= 0).any():
         raise ParameterError(f"column {weight!r} must hold finite weights above 0, in at least one row")
     if not isinstance(totals, Mapping) or not totals:
-        raise ParameterError('totals must map columns to totals, as in {("region",): series}')
+        raise ParameterError(
+            'totals must be a dict from columns to their totals, such as {"region": {"north": 60, "south": 45}}'
+        )
     groups = [_group(table, (key,) if isinstance(key, str) else tuple(key), given) for key, given in totals.items()]
     sums = [float(wanted.sum()) for _, wanted in groups]
     if max(sums) - min(sums) > ALIKE * max(sums):
@@ -88,11 +90,11 @@ def _group(table: Any, names: tuple[str, ...], given: Any) -> tuple[IntArray, Fl
     Raise ParameterError for a row without a total, or a positive total without rows.
     """
     if not hasattr(given, "items"):
-        raise ParameterError(f"totals of {names} must map values to numbers, as a Series does")
+        raise ParameterError(f"totals of {_listed(names)} must be a dict or Series from values to numbers")
     known = [(value if isinstance(value, tuple) else (value,), count) for value, count in given.items()]
     wanted = np.array([float(count) for _, count in known])
     if not np.isfinite(wanted).all() or (wanted < 0).any() or not wanted.sum() > 0:
-        raise ParameterError(f"totals of {names} must be finite, at least 0 and not all 0")
+        raise ParameterError(f"totals of {_listed(names)} must be finite, at least 0 and not all 0")
     place_of = {value: i for i, (value, _) in enumerate(known)}
     columns = [np.asarray(table[name]).tolist() for name in names]
     try:
@@ -103,10 +105,11 @@ def _group(table: Any, names: tuple[str, ...], given: Any) -> tuple[IntArray, Fl
         ) from None
     empty = np.flatnonzero((np.bincount(place, minlength=len(known)) == 0) & (wanted > 0))
     if len(place_of) < len(known):
-        raise ParameterError(f"totals of {_listed(names)} list a value twice")
+        raise ParameterError(f"totals of {_listed(names)} list a value twice: give one number for each value")
     if len(empty):
         raise ParameterError(
-            f"no row has {_listed(known[int(empty[0])][0])} in {_listed(names)}: draw more rows, or merge groups"
+            f"totals of {_listed(names)} include {_listed(known[int(empty[0])][0])}, which no row of the table has: draw "
+            "more rows, or merge this group with another"
         )
     return place, wanted
 

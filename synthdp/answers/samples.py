@@ -228,7 +228,7 @@ def _numbers(name: str, given: Any) -> FloatArray:
         raise ParameterError(f"{name} must be numbers, one per table") from None
     if found.ndim not in (1, 2) or len(found) < FEWEST or not np.isfinite(found).all():
         raise ParameterError(
-            f"{name} must hold finite numbers for {FEWEST} or more tables: one number a table, or one row a table"
+            f"{name} must hold finite numbers for {FEWEST} or more tables: one number, or one row of numbers, per table"
         )
     return found.reshape(len(found), -1)
 
@@ -369,7 +369,7 @@ def analysed(
         although the intervals need them.
     """
     if not callable(function):
-        raise ParameterError("function must be a function of one table")
+        raise ParameterError("function must be a function that takes one table")
     if not 0 < level < 1:
         raise ParameterError(f"level ({level}) must be above 0 and below 1")
     found, others = ([estimates_of(function(table)) for table in some] for some in (likely, [released, *fitted]))
@@ -386,12 +386,12 @@ def analysed(
     within = [one.variances for one in found]
     if missing != 0.0 and any(one is None for one in within):
         raise ParameterError(
-            "function must return variances, too, as a pair (estimates, variances); to do without them, leave rows out and "
+            "function must return variances too, as a pair (estimates, variances): return this pair, or leave rows out and "
             "set population=True"
         )
     known = np.stack([np.zeros_like(v) if one is None else one for one, v in zip(within, values, strict=True)])
     if not np.isfinite(known).all() or (known < 0).any():
-        raise ParameterError("variances must be finite and not negative")
+        raise ParameterError("function must return variances that are finite and not negative")
     combined, m = intervals(values, known, level=level, missing=missing), len(likely)
     correction = shown - np.median(refitted, axis=0)
     sampled = combined.stddev**2 * (1 + MEDIAN / m) / (1 + 1 / m)
@@ -425,7 +425,7 @@ def estimates_of(result: Any) -> Estimates:
         )
     if isinstance(result, tuple):
         if len(result) != 2:
-            raise ParameterError(f"function must return {READ}, not {len(result)} things")
+            raise ParameterError(f"function must return {READ}, not a tuple of {len(result)}")
         named, variances = _named(result[0], "estimate", None), _as_floats(result[1])
         if variances.shape != named.values.shape:
             raise ParameterError("function must return one variance per estimate")

@@ -65,7 +65,7 @@ def release_database(
     _check_out(out, folder)
     for path in (receipt, report):
         if path is not None and not path.absolute().parent.is_dir():
-            raise DataError(f"'{path}' cannot be written: its folder does not exist")
+            raise DataError(f"'{path}' cannot be written, because its folder does not exist: make the folder first")
     if save is not None:
         check_place(save)
     sources: dict[str, Source] = {name: table_at(path, told, schema.tables[name].csv) for name, path in files.items()}
@@ -140,7 +140,7 @@ def write_tables(tables: Mapping[str, Any], out: Path, *, endings: Mapping[str, 
                     write_csv(synthetic, scratch / f"{name}.csv")
     except (OSError, FormatError) as error:
         raise DataError(
-            f"'{out}' cannot be written: {getattr(error, 'strerror', None) or 'see the file system'}"
+            f"'{out}' cannot be written ({getattr(error, 'strerror', None) or 'see the file system'}): give another folder"
         ) from None
     return {name: len(synthetic) for name, synthetic in tables.items()}
 
@@ -150,7 +150,7 @@ def _check_out(out: Path, folder: Path | None) -> None:
     if folder is not None and out.resolve() == folder.resolve():
         raise ParameterError(f"'{out}' is the folder of the private tables: give another folder")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise DataError(f"'{out}' exists: the synthetic tables need a new folder")
+        raise DataError(f"'{out}' already exists: give the path of a new or empty folder")
 
 
 def _tell(written: Mapping[str, int], out: Path, *, receipt: Any, as_json: bool) -> None:

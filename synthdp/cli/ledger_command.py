@@ -51,7 +51,9 @@ def ledger(
     if cap_delta is not None and cap is None:
         raise ParameterError("--cap-delta needs --cap, the epsilon that it goes with")
     if cap is None and not path.is_file():
-        raise DataError(f"there is no ledger '{path}'")
+        raise DataError(
+            f"there is no ledger '{path}': give the path of an existing ledger, or start one with --dataset and --cap"
+        )
     book = synthdp.Ledger(path)
     if cap is not None and dataset is not None:
         limit = synthdp.ApproxDP(cap, cap_delta or 0.0)

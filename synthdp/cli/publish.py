@@ -102,7 +102,7 @@ def publish(
     ending = f".{form}"
     if is_release(table):
         if schema_path is not None or ledger is not None:
-            raise ParameterError("leave --schema and --ledger out for a saved release, which costs nothing more")
+            raise ParameterError("a saved release needs neither --schema nor --ledger: leave both out")
         release = synthdp.load(table)
         with progress_bar() as on_progress:
             count = write_folder(
@@ -112,7 +112,7 @@ def publish(
         _tell(folder, count, as_json=as_json)
         return
     if schema_path is None:
-        raise ParameterError(f"'{table}' is no saved release: give --schema, which every private table needs")
+        raise ParameterError(f"'{table}' is not a saved release, and a table needs a schema: give --schema")
     if dataset is not None and ledger is None:
         raise ParameterError("--dataset names the table in a ledger: give --ledger too, or leave --dataset out")
     declared = synthdp.Schema.read(schema_path)

@@ -116,9 +116,11 @@ def table_at(path: Path, told: CsvFormat, schema: CsvFormat | None = None) -> So
     from synthdp.tables.sources.file_source import is_csv, is_excel, source_at
 
     if (told.delimiter or told.encoding) and not is_csv(path):
-        raise ParameterError(f"--delimiter and --encoding are for CSV files, and '{path}' is not a CSV file")
+        raise ParameterError(
+            f"--delimiter and --encoding are for CSV files, and '{path}' is not a CSV file: leave these options out"
+        )
     if told.missing and not (is_csv(path) or is_excel(path)):
-        raise ParameterError(f"--missing is for CSV and Excel files, and '{path}' is neither")
+        raise ParameterError(f"--missing is for CSV and Excel files, and '{path}' is neither: leave --missing out")
     known = over(told, schema)
     source = source_at(path, csv=known, sheet=told.sheet if isinstance(told, TableOptions) else None)
     if isinstance(source, CsvSource):

@@ -77,17 +77,19 @@ def answer(folder: Path, columns: tuple[str, ...], of: str | None, as_json: bool
         )
     (kind,) = asked
     if columns and kind != "marginal":
-        raise ParameterError(f"{columns[0]!r} is not an option: names of columns may follow --marginal only")
+        raise ParameterError(f"names of columns may follow --marginal only: leave {columns[0]!r} out")
     for name, kinds in TAKEN_BY.items():
         if told[name] not in (None, ()) and kind not in kinds:
-            raise ParameterError(f"--{name} works with --{', --'.join(kinds)} only, not with --{kind}")
+            raise ParameterError(
+                f"--{name} works with --{', --'.join(kinds)} only, not with --{kind}: leave --{name} out"
+            )
     question = _question(kind, told, columns)
     from synthdp.sampling.database_model import DatabaseModel
 
     release = synthdp.load(folder)
     several = isinstance(release.output, DatabaseModel)
     if of is not None and not several:
-        raise ParameterError("--of is for a release of several tables")
+        raise ParameterError("--of is for a release of several tables only: leave --of out")
     if told["bins"] is not None and not several:
         known: Any = getattr(release.output, "schema", None) or release.model.schema
         names = known.outputs
@@ -187,7 +189,7 @@ def nonprivate_evaluate(
     check_places((out,), inputs=(real, synthetic, schema_path))
     schema = synthdp.Schema.read(schema_path)
     if target is not None and target not in schema:
-        raise ParameterError(f"there is no column {target!r}; the schema has: {', '.join(schema)}")
+        raise ParameterError(f"--target: there is no column {target!r}; the schema has: {', '.join(schema)}")
     tables = table_at(real, told, schema.csv), table_at(synthetic, CsvFormat())
     there = [name for name in schema if name in tables[1].names]
     if 0 < len(there) < len(schema) and target in (None, *there):

@@ -98,7 +98,9 @@ def draft(
     if out is not None and out.exists():
         raise ParameterError(f"'{out}' exists already and may hold reviewed columns: give another --out")
     if out is not None and not out.parent.is_dir():
-        raise FormatError(f"'{out}' cannot be written: there is no folder '{out.parent}'")
+        raise FormatError(
+            f"'{out}' cannot be written, because there is no folder '{out.parent}': make the folder first"
+        )
     if table is not None:
         document = _of_table(table, without, told)
         click.echo(LOUD, err=True)
@@ -115,7 +117,9 @@ def draft(
         else:
             out.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise FormatError(f"'{out}' cannot be written: {error.strerror}") from None
+        raise FormatError(
+            f"'{out}' cannot be written ({error.strerror}): give a path in a writable folder with free space"
+        ) from None
     count = len(document["columns"])
     click.echo(f"{count} column{'s' * (count != 1)}: {out}", err=True)
     if table is not None:

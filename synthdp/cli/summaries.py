@@ -73,8 +73,8 @@ def release_summary(
         )
     if save is None:
         raise ParameterError(
-            f"{mechanism} releases answers and no synthetic table: give --save, where the release is kept for "
-            "later questions"
+            f"{mechanism} releases answers and no synthetic table: give --save, the folder in which the "
+            "release is kept for later questions"
         )
     check_places((save, receipt), inputs=(table, people["ledger"]))
     check_place(save)

@@ -212,7 +212,8 @@ class Curator:
         """
         if not self.adjacency.rows_are_public:
             raise PrivacyError(
-                "the number of rows is private with neighbors='add_remove': measure it, or use 'replace_one'"
+                "the number of rows is private with neighbors='add_remove': measure the number of rows, or use "
+                "neighbors='replace_one'"
             )
         with self._vault.turn() as table:
             self._vault.rows = float(table.rows())
@@ -690,9 +691,8 @@ class Curator:
         """
         if self._ends is None:
             raise PrivacyError(
-                "give_up() returns the rest of a budget to the account that this one was opened from, "
-                "and it was opened from none: "
-                "call it on an account that Curator.account() opened"
+                "give_up() returns what is left of an account's budget to the curator that opened the account: "
+                "call give_up() on the result of Curator.account()"
             )
         early, ledger, entry = self._ends
         with self._vault.turn():

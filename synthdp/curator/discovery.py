@@ -157,10 +157,15 @@ def check_discoverable(schema: Schema, loss: PrivacyLoss) -> None:
         With one sentence.
     """
     if not schema.undeclared:
-        raise SchemaError("every column of the schema is declared: there is nothing to discover")
+        raise SchemaError(
+            "discover() needs a column without bounds or levels, and this schema declares all columns: leave discover() out"
+        )
     labelled = _labelled(schema)
     if labelled and getattr(loss, "delta", 0.0) == 0:
-        raise SchemaError(f"the levels of column {labelled[0]!r} must be declared, or discovered with a delta above 0")
+        raise SchemaError(
+            f"the levels of column {labelled[0]!r} can be discovered only with a delta above 0: give delta, or declare "
+            "the levels"
+        )
 
 
 def parts_of(schema: Schema, loss: PrivacyLoss) -> dict[str, PrivacyLoss]:

@@ -155,8 +155,8 @@ class GuardedTable:
         """Raise PrivacyError in any process but the one that made the curator: a forked budget could be spent twice."""
         if _this_process() != self._process:
             raise PrivacyError(
-                "a curator, its accounts and its sessions work only in the process that made the curator, because "
-                "a forked copy could spend the budget twice: make the curator after forking, with a ledger"
+                "a curator, its accounts and its sessions work only in the process that made the curator, so that no "
+                "copy spends the budget twice: make the curator after forking, with a ledger"
             )
 
 

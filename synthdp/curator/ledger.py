@@ -186,7 +186,7 @@ class Ledger:
                 written = self._lower(db, number, loss)
             if db.execute("UPDATE spends SET state = 'committed' WHERE id = ?", (int(number),)).rowcount != 1:
                 raise LedgerError(
-                    f"ledger '{self.path}' has lost entry {number}, because its file was replaced, and its totals are "
+                    f"ledger '{self.path}' has lost entry {number}, because its file was replaced, so its totals are now "
                     "too low: restore the original file"
                 )
         if loss is not None:
@@ -327,7 +327,7 @@ class Ledger:
         row = db.execute("SELECT id, moment FROM spends WHERE key = ? AND state != 'returned'", (self.key,)).fetchone()
         if row is not None:
             raise LedgerError(
-                f"ledger '{self.path}' has a spend with key {self.key!r} already (entry {row[0]} of {row[1]}), so "
+                f"ledger '{self.path}' already records a release with key {self.key!r} (entry {row[0]} of {row[1]}), so "
                 "nothing was spent: use a new key for a new release"
             )
 
@@ -339,12 +339,14 @@ class Ledger:
         row = db.execute("SELECT dataset, loss FROM spends WHERE id = ?", (int(number),)).fetchone()
         held, text = self._held.get(int(number), (None, ""))
         if row is None or held is not number or row[1] != text:
-            why = (
-                "the ledger has no such entry, so look up its number with entries()"
-                if row is None
-                else "only the account that reserved the entry may do so, and once"
+            if row is None:
+                raise LedgerError(
+                    f"ledger '{self.path}' has no entry {int(number)}: look up the number of the entry with entries()"
+                )
+            raise LedgerError(
+                f"entry {int(number)} of ledger '{self.path}' can be lowered or returned only by the account that reserved "
+                "the entry, and only once: leave the entry as it is"
             )
-            raise LedgerError(f"entry {int(number)} of ledger '{self.path}' cannot be lowered or returned: {why}")
         return str(row[0]), self._loss(text)
 
     def _lower(self, db: sqlite3.Connection, number: int, loss: PrivacyLoss) -> PrivacyLoss:
@@ -357,7 +359,7 @@ class Ledger:
         if any(spent > most * (1 + ROUNDING) for spent, most in both):
             raise LedgerError(
                 f"entry {number} of ledger '{self.path}' reserves {reserved}, so it cannot record the larger loss "
-                f"{loss}"
+                f"{loss}: reserve a larger loss first"
             )
         if db.execute("SELECT 1 FROM spends WHERE dataset = ? AND id > ? LIMIT 1", (dataset, int(number))).fetchone():
             return reserved
@@ -388,8 +390,8 @@ class Ledger:
         """Return a data set's neighbouring relation; raise LedgerError if an old file did not record it."""
         if counted is None:
             raise LedgerError(
-                f"ledger '{self.path}' was begun by an older version and does not record the neighbours of data "
-                f"set {dataset!r}: declare them once, for all spends, with synthdp ledger '{self.path}' --dataset "
+                f"ledger '{self.path}' is of an older version and does not record the neighbours of data "
+                f"set {dataset!r}: declare them once with synthdp ledger '{self.path}' --dataset "
                 f"{dataset!r} --neighbors add_remove (or replace_one), and --privacy-unit COLUMN if the data set "
                 "has one"
             )
@@ -400,10 +402,9 @@ class Ledger:
         counted = self._check_known(dataset, counted)
         if not counted.adds_up_with(asked):
             raise LedgerError(
-                f"the spends on data set {dataset!r} in ledger '{self.path}' are for neighbours that "
-                f"{counted.relation}, and this one "
-                f"is for neighbours that {asked.relation}, so that they do not add up: use the same neighbors and "
-                "privacy_unit, or another data set name with a cap of its own"
+                f"ledger '{self.path}' counts losses on data set {dataset!r} for neighbours that {counted.relation}; losses "
+                f"for neighbours that {asked.relation} do not add up with them: use the same neighbors and privacy_unit, "
+                "or another data set name"
             )
 
     def _warn_uncapped(self, db: sqlite3.Connection, dataset: str, *, new: bool) -> None:
@@ -415,7 +416,7 @@ class Ledger:
         hint = f"; did you mean {' or '.join(map(repr, meant))}?" if meant else ""
         warnings.warn(
             f"data set {dataset!r} {'is new to' if new else 'has no cap in'} ledger '{self.path}': without a cap its "
-            f"spends are recorded, not limited{hint}",
+            f"losses are recorded, not limited, so set one with set_cap() or `synthdp ledger --cap`{hint}",
             LedgerWarning,
             stacklevel=3,
         )
@@ -426,14 +427,15 @@ class Ledger:
         try:
             asked = components(in_currency(loss, type(cap)))
         except ParameterError:
-            raise self._unstated(dataset, cap, f"a spend of {loss}") from None
+            raise self._unstated(dataset, cap, f"a loss of {loss}") from None
         for i, whole in enumerate(components(cap)):
             spent = sum(part[i] for part in parts)
             if spent + asked[i] > whole * (1 + ROUNDING):
                 name = "δ" if i else {"ZCDP": "ρ", "GaussianDP": "μ²"}.get(type(cap).__name__, "ε")
                 raise BudgetExceededError(
                     f"asked to spend {name} = {asked[i]:.6g} on data set {dataset!r}, but only {name} = "
-                    f"{max(0.0, whole - spent):.6g} of {whole:.6g} is left in ledger '{self.path}'"
+                    f"{max(0.0, whole - spent):.6g} of {whole:.6g} is left in ledger '{self.path}': "
+                    "ask for less, or raise the cap"
                 )
 
     def _spent(self, db: sqlite3.Connection, dataset: str, cap: PrivacyLoss) -> list[tuple[float, float]]:
@@ -446,7 +448,7 @@ class Ledger:
         try:
             return [components(in_currency(loss, type(cap))) for loss in losses]
         except ParameterError:
-            raise self._unstated(dataset, cap, "an earlier spend") from None
+            raise self._unstated(dataset, cap, "an earlier loss") from None
 
     def _unstated(self, dataset: str, cap: PrivacyLoss, spend: str) -> LedgerError:
         """Return the error for a spend that cannot be converted to the cap's kind of loss, such as zCDP to pure DP."""
@@ -461,7 +463,9 @@ class Ledger:
         try:
             return from_document(json.loads(text))
         except (ValueError, TypeError, AttributeError):
-            raise LedgerError(f"ledger '{self.path}' is damaged: a loss in it cannot be read: restore a copy") from None
+            raise LedgerError(
+                f"ledger '{self.path}' is damaged (a loss cannot be read): restore the file from a copy"
+            ) from None
 
     def _adjacency(self, text: str | None) -> Adjacency | None:
         """Return the neighbouring relation in a JSON text of the ledger's file, ``None`` for none.
@@ -475,7 +479,7 @@ class Ledger:
             return Adjacency(Neighbors(told["neighbors"]), told["privacy_unit"], told["max_rows_per_unit"])
         except (ValueError, TypeError, KeyError):
             raise LedgerError(
-                f"ledger '{self.path}' is damaged: neighbours in it cannot be read: restore a copy"
+                f"ledger '{self.path}' is damaged (neighbours cannot be read): restore the file from a copy"
             ) from None
 
 
@@ -504,7 +508,7 @@ def _close(name: str, names: list[str]) -> list[str]:
 def _check_text(name: str, text: object) -> None:
     """Raise ParameterError unless a name is a text of one character or more, in valid Unicode."""
     if not isinstance(text, str) or not text:
-        raise ParameterError(f"{name} ({text!r}) must be a name")
+        raise ParameterError(f"{name} ({text!r}) must be a name of one or more characters")
     _check_unicode(name, text)
 
 

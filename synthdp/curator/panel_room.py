@@ -133,7 +133,9 @@ class PanelRoom:
             mark = np.frombuffer(hmac.digest(secret, keys.tobytes() + states.tobytes(), "sha256"), np.uint8)
             own, told = f"{STATES}{period:04}", f"{TOLD}{period:04}"
             if any(name > own for name in self._state.names(STATES)):
-                raise DataError("a later period was added already: add the periods in order")
+                raise DataError(
+                    f"period {period} can no longer be added, because a later period was added already: add the next period"
+                )
             if self._state.has(told) and not np.array_equal(self._state.read(told)["mark"], mark):
                 raise DataError(
                     "an interrupted attempt to add this period had other rows: add the rows of that attempt again"

@@ -180,14 +180,17 @@ def private_database(
     """
     layout = Layout(without_open_columns(schema))
     if not isinstance(tables, Mapping):
-        raise DataError(f"the tables must be a dict by name, not {type(tables).__name__}")
+        raise DataError(f"the tables must be a dict of tables by name, not {type(tables).__name__}")
     missing = [name for name in schema.tables if name not in tables]
     if missing:
-        raise DataError(f"table {missing[0]!r} is missing; the schema has: {', '.join(schema.tables)}")
+        raise DataError(
+            f"table {missing[0]!r} is missing: add it to the tables; the schema has: {', '.join(schema.tables)}"
+        )
     beyond = [name for name in tables if name not in schema.tables]
     if beyond:
         raise DataError(
-            f"the tables include one that the schema does not have; the schema has: {', '.join(schema.tables)}"
+            f"the tables include one that the schema does not have: leave this table out; the schema has: "
+            f"{', '.join(schema.tables)}"
         )
     sources = {name: source_of(tables[name], one) for name, one in schema.tables.items()}
     extra: list[str] = []

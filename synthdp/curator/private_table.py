@@ -318,7 +318,10 @@ def check_columns(source: Source, schema: Schema) -> tuple[str, ...]:
     missing = [name for name in schema if name not in source.names]
     if missing:
         # The table's own names are not quoted: in a file without a header they are its first row.
-        raise DataError(f"column {missing[0]!r} is missing; the schema has: {', '.join(schema)}")
+        raise DataError(
+            f"column {missing[0]!r} is missing from the table: add it, or leave it out of the schema, which has: "
+            f"{', '.join(schema)}"
+        )
     return tuple(name for name in source.names if name not in schema.outputs)
 
 
@@ -383,7 +386,8 @@ def check_key_columns(table: PrivateTable, columns: tuple[str, ...]) -> None:
     missing = [name for name in columns if name not in source.names]
     if missing:
         raise DataError(
-            f"the table has no column {missing[0]!r}, one of those that the mechanism counts together: {', '.join(columns)}"
+            f"the table has no column {missing[0]!r}: add it, because the mechanism counts these columns together: "
+            f"{', '.join(columns)}"
         )
     if isinstance(source, CheckedSource):
         source.check_values()

@@ -50,7 +50,7 @@ class SeriesAccount:
             If the terms differ from the terms at its start, or another process asks.
         """
         if os.getpid() != self._mine:
-            raise PrivacyError("a series can be used only in the process that opened it: open it again in this one")
+            raise PrivacyError("a series can be used only in the process that opened it: open it again in this process")
         terms = self._terms
         said = {
             "loss": to_document(terms.loss), "neighbors": terms.adjacency.neighbors.value, "unit": terms.adjacency.unit,
@@ -68,7 +68,7 @@ class SeriesAccount:
             first, now = json.loads(str(record["terms"])), json.loads(text)
             changed = ", ".join(name for name in {**first, **now} if first.get(name) != now.get(name))
             raise PrivacyError(
-                f"this series was started with other values of {changed}: pass the same values as then, "
+                f"this series was started with other values of {changed}: pass the same values again, "
                 "or start a new series"
             )
         return record["secret"].tobytes()

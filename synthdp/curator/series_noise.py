@@ -46,7 +46,7 @@ class Journal(Answering):
         """
         if not isinstance(loss, GaussianDP) or about_keys(queries) or law not in (None, NoiseLaw.GAUSSIAN):
             raise ParameterError(
-                "a series takes only queries that count over declared columns, Gaussian noise, and a budget in "
+                "a series takes only queries about declared columns, with Gaussian noise and a loss that is given as "
                 "GaussianDP"
             )
         norms = adjacency.sensitivity(queries).times(self._weight)

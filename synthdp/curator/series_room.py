@@ -149,7 +149,8 @@ class SeriesRoom:
         """
         if not self.terms.adjacency.rows_are_public:
             raise PrivacyError(
-                "the number of rows is private with neighbors='add_remove': measure it, or use 'replace_one'"
+                "the number of rows is private with neighbors='add_remove': measure the number of rows, or use "
+                "neighbors='replace_one'"
             )
         return sum(len(block[0]) for block in self._stores[-1].rows.blocks())
 
@@ -290,7 +291,7 @@ class SeriesRoom:
             start = int(plan["start"])
             if self._period == start:
                 raise PrivacyError(
-                    "a new plan came with the answers of its first period: take those, and call "
+                    "the answers of the first period of a plan were returned when the plan was made: use them, and call "
                     "answers() from the next period on"
                 )
             kept = self._kept(plan)
@@ -393,7 +394,7 @@ class SeriesRoom:
                 "correction count in two periods of one unit"
             )
         if period < 1:
-            raise DataError("corrections concern earlier periods, and this is the first period: leave them out")
+            raise DataError("corrections concern earlier periods, and this is the first period: leave corrections out")
 
     def _encoded(
         self, tables: tuple[object, object], before: Sequence[dict[str, AnyArray]]
@@ -462,7 +463,7 @@ class SeriesRoom:
             plan = self._state.read(name)
             if int(plan["start"]) <= period:
                 if period > int(plan["last"]):
-                    raise PrivacyError("no plan covers this period: make a new plan first")
+                    raise PrivacyError("no plan covers this period: make a new plan with ask()")
                 return plan
         raise PrivacyError("the series has no plan before its first period: add the first period")
 
@@ -500,8 +501,8 @@ class SeriesRoom:
                 raise PrivacyError("queries must be the queries that the plan of the series was made for")
             if int(multiplier) * first * norms.l2 > float(moves) * (1 + ROUNDING):
                 raise PrivacyError(
-                    "a query has a larger sensitivity than the one at its place in the plan of the series: ask the queries "
-                    "that the plan was made for"
+                    "a query has a larger sensitivity than the plan of the series allows: ask the queries that the plan was "
+                    "made for"
                 )
 
     def _questions(self, period: int) -> list[str]:

@@ -176,7 +176,9 @@ class PrivateState:
         """Return a record's decrypted bytes; raise FormatError if the key is wrong or the bytes were changed."""
         if self._key is None:
             if content.startswith(_SEALED):
-                raise FormatError("the private state of the series is encrypted: give its key")
+                raise FormatError(
+                    "the private state of the series is encrypted: give the key with which the series was started"
+                )
             return content
         start = len(_SEALED)
         nonce, rest = content[start : start + _NONCE], content[start + _NONCE :]
@@ -184,7 +186,9 @@ class PrivateState:
         if not content.startswith(_SEALED) or not hmac.compare_digest(
             mac, hmac.digest(self._key, nonce + hidden, "sha256")
         ):
-            raise FormatError("the private state of the series was not encrypted with this key")
+            raise FormatError(
+                "key does not fit the private state of the series: give the key with which the series was started"
+            )
         return _xored(hidden, self._key, nonce)
 
 
@@ -203,4 +207,6 @@ def _lock(handle: int) -> None:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        raise DataError("another process is adding a period to this series: wait until it has ended") from None
+        raise DataError(
+            "another process is adding a period to this series: wait until that process has ended"
+        ) from None

@@ -41,9 +41,11 @@ class SeriesTerms:
         whole("max_periods_per_unit", self.most_periods, least=1, most=self.periods)
         check_number("delta", self.loss.delta, above=0)
         if self.most_periods > 1 and self.adjacency.unit is None:
-            raise ParameterError("max_periods_per_unit needs a privacy_unit column")
+            raise ParameterError(
+                "max_periods_per_unit above 1 needs a privacy_unit: give privacy_unit, the name of a column"
+            )
         if self.most_periods > 1 and self.adjacency.rows_are_public:
-            raise ParameterError("with units in several periods, neighbors must be 'add_remove'")
+            raise ParameterError("with max_periods_per_unit above 1, neighbors must be 'add_remove'")
 
         if self.window is not None:
             whole("window", self.window, least=1, most=self.periods)

@@ -183,7 +183,7 @@ class SparseVector:
         with self._turn() as table:
             if self.exhausted:
                 raise PrivacyError(
-                    "this session has given its max_alarms answers above the threshold: open another, with a larger "
+                    "this session has given its max_alarms answers above the threshold: open a new session with a larger "
                     "max_alarms"
                 )
             before = self._state
@@ -257,7 +257,7 @@ class SparseVector:
             If another process took the folder first; nothing is answered then.
         """
         state = self._state
-        self._exchange(state, state._replace(ended="not continued yet"))
+        self._exchange(state, state._replace(ended="not continued yet: wait until resume_session() returns"))
         yield
         saved.claim()
         self._state = state
@@ -362,7 +362,9 @@ def _restored(watch: Any, receipt: Any, *, vault: GuardedTable, table: PrivateTa
         )
     check_key_columns(table, columns)
     if rows != rows_fingerprint(table, columns):
-        raise DataError("a saved session can only be continued on the table that it was opened on")
+        raise DataError(
+            "the table differs from the table of the saved session: continue the session on its own, unchanged table"
+        )
     return SparseVector(vault, columns, plan, threshold, state=state)
 
 

@@ -104,7 +104,7 @@ class SpillBuffer:
             self.close()
             raise DataError(
                 f"temporary files cannot be written to '{tempfile.gettempdir()}' ({error.strerror}): free "
-                "space, or set TMPDIR"
+                "space, or set TMPDIR to another folder"
             ) from None
         piece = _Piece(self._end, array.dtype, array.shape)
         self._end += array.nbytes

@@ -130,7 +130,9 @@ class Components:
         for clique, part in zip(columns, self.parts, strict=True):
             check_clique(clique, shape)
             if tuple(part.shape) != tuple(shape[j] for j in clique):
-                raise ParameterError("a part must have the shape of its columns")
+                raise ParameterError(
+                    f"each part must have the shape of its columns: the part of columns {clique} does not"
+                )
         object.__setattr__(self, "shape", shape)
         object.__setattr__(self, "columns", columns)
         object.__setattr__(self, "parts", tuple(self.parts))

@@ -155,7 +155,9 @@ class JunctionTree:
         """
         home = self.home(clique)
         if home is None:
-            raise ParameterError(f"clique ({clique}) must lie inside a node of the tree")
+            raise ParameterError(
+                f"clique {clique} must lie inside one node of the tree: use a tree that has such a node"
+            )
         return home, SubTable.of(self.shape, self.nodes[home], clique, merged=merged)
 
     def sweep(self, root: int) -> Iterator[Step]:

@@ -99,7 +99,7 @@ class Graphical:
         result = calibrate_tree(tree, copies)
         if result.log_partition == -np.inf:
             raise ParameterError(
-                "no combination of codes is possible: the potentials, or the rules of the schema, exclude all"
+                "the potentials, or the rules of the schema, exclude every row: change the potentials, or remove a rule"
             )
         return cls(
             tree=tree,

@@ -84,13 +84,15 @@ def check_evidence(given: Evidence | None, shape: Sequence[int]) -> dict[int, Fl
     likelihoods: dict[int, FloatArray] = {}
     for column, weights in (given or {}).items():
         if not 0 <= column < len(shape):
-            raise ParameterError(f"given names column {column}, and the columns have the numbers 0 to {len(shape) - 1}")
+            raise ParameterError(
+                f"given names column {column}, but columns are numbered from 0 to {len(shape) - 1}: give such a number"
+            )
         found = np.asarray(weights)
         if found.dtype.kind not in "bf" or found.shape != (shape[column],):
-            raise ParameterError(f"given: evidence on column {column} must hold {shape[column]} booleans or numbers")
+            raise ParameterError(f"given of column {column} must be an array of {shape[column]} booleans or numbers")
         likelihood = found.astype(np.float64)
         if not np.isfinite(likelihood).all() or (likelihood < 0).any():
-            raise ParameterError(f"given: evidence on column {column} must be finite and at least 0")
+            raise ParameterError(f"given of column {column} must hold finite numbers of at least 0")
         if not likelihood.any():
             raise impossible(given or {})
         likelihoods[column] = likelihood / likelihood.max()
@@ -109,8 +111,9 @@ class ImpossibleEvidenceError(ParameterError):
 def impossible(given: Evidence) -> ImpossibleEvidenceError:
     """Return the error for evidence of probability 0; it names columns, never codes."""
     columns = ", ".join(str(column) for column in sorted(given))
+    which = f"column {columns}" if len(given) == 1 else f"columns {columns}"
     return ImpossibleEvidenceError(
-        f"what is given for columns {columns} has probability 0 in the distribution: give other values"
+        f"given asks for values of {which} that have probability 0 in the distribution: give other values"
     )
 
 

@@ -152,7 +152,7 @@ def grid_of(column: Column) -> Grid:
     """
     if not column.is_complete:
         raise SchemaError(
-            "the bounds or levels of a column must be declared or discovered before its values can be encoded"
+            f"this column of type {type(column).__name__} has no bounds or levels yet: declare or discover them first"
         )
     match column.support():
         case Interval() as interval:
@@ -203,7 +203,7 @@ def labels_of(column: Column) -> tuple[Level, ...]:
     """Return the levels of a labelled column in grid point order; the label for "other" comes last."""
     support = column.support()
     if not isinstance(support, Levels):
-        raise SchemaError(f"a column of type {type(column).__name__} has no levels")
+        raise SchemaError(f"a column of type {type(column).__name__} has no levels: give a column with declared levels")
     return support.levels
 
 
@@ -225,7 +225,9 @@ def bounds_of(column: Column) -> tuple[float, float]:
         case Steps(first, last) as steps:
             return steps.value(first), steps.value(last)
         case _:
-            raise SchemaError(f"a column of type {type(column).__name__} has no bounds")
+            raise SchemaError(
+                f"a column of type {type(column).__name__} has no bounds: give a column with declared bounds"
+            )
 
 
 def starts_of_classes(column: Column) -> np.ndarray:

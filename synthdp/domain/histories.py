@@ -174,8 +174,8 @@ class Layout:
         if self.schema.undeclared:
             name, column = self.schema.undeclared[0]
             raise SchemaError(
-                f"column {column!r} of table {name!r} has no declared bounds or levels: declare them, because only a "
-                "release discovers what was left out"
+                f"column {column!r} of table {name!r} has no declared bounds or levels: declare them, because they "
+                "can be discovered only in a release"
             )
         differences = differences_of(self.schema) if self.with_differences else {}
         tables = tuple(_table(self.schema, name, self.cells, differences) for name in self.schema.names)
@@ -325,7 +325,7 @@ def _periods(name: str, column: Column, *, unique: bool, where: str) -> tuple[Or
     """
     if not column.is_complete:
         raise SchemaError(
-            f"{where} has order={name!r}: declare the levels or bounds of this column, because the periods "
+            f"{where} has order={name!r}: declare the levels or bounds of column {name!r}, because the periods "
             "must be public"
         )
     regular = grid_of(column).regular

@@ -52,7 +52,8 @@ class PanelStates:
     def __post_init__(self) -> None:
         if self.schema.undeclared:
             raise SchemaError(
-                f"column {self.schema.undeclared[0]!r} must have declared bounds or levels: a panel discovers none"
+                f"column {self.schema.undeclared[0]!r} must have declared bounds or levels, because a panel "
+                "discovers none"
             )
         if self.schema.constraints or any(isinstance(one, Identifier) for one in self.schema.values()):
             raise SchemaError(

@@ -121,7 +121,9 @@ def _index_of(column: Column, grid: Grid, value: object, name: str) -> int:
         inside = number[0] in grid.special or _lowest(column) <= number[0] <= _highest(column)
         found = int(encode(column, Numbers(number))[0]) if inside else None
     if found is None:
-        raise ParameterError(f"column {name!r} cannot hold the value {value!r}")
+        raise ParameterError(
+            f"column {name!r} cannot hold the value {value!r}: give a value within the bounds or levels of the schema"
+        )
     return found
 
 
@@ -154,7 +156,9 @@ def _range(column: Column, grid: Grid, ends: tuple[Any, Any], name: str) -> tupl
             f"({high!r}): exchange them, or give a list for single values"
         )
     if upper[0] < _lowest(column) or lower[0] > _highest(column):
-        raise ParameterError(f"column {name!r} has no value between {low!r} and {high!r}")
+        raise ParameterError(
+            f"column {name!r} has no value between {low!r} and {high!r}: give a range within the bounds of the schema"
+        )
     first, last = (_regular_index(column, grid, end) for end in (lower, upper))
     values, _ = numbers_at(column, np.array([first, last]))
     inner = first + int(values[0] < lower[0]), last - int(values[1] > upper[0])

@@ -185,7 +185,9 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
             return self._fit_one(schema, X)
         sources = {name: _of_table(name, source_of, X[name], one) for name, one in schema.tables.items()}
         if getattr(sources[schema.root], "is_empty", False):
-            raise DataError(f"table {schema.root!r} has no rows: there is nothing to release")
+            raise DataError(
+                f"table {schema.root!r} has no rows, so there is nothing to release: give a table with rows"
+            )
         formats, schema = _formats(schema, sources)
         check_key_types(schema, sources)
         for one in schema.tables.values():
@@ -484,11 +486,11 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
             check_whole("n_rows", self.n_rows)
             check_enough_keys(outer_schema(schema, schema.root), self.n_rows)
         if self.on_progress is not None and not callable(self.on_progress):
-            raise ParameterError("on_progress must be a function of one Progress")
+            raise ParameterError("on_progress must be a function that takes one Progress")
         if self.epsilon > LARGE_EPSILON:
             warnings.warn(
-                f"epsilon ({self.epsilon}) is above {LARGE_EPSILON:g}: the guarantee is weak, and the "
-                "receipt says how well an attacker may guess: take a smaller epsilon",
+                f"epsilon ({self.epsilon}) is above {LARGE_EPSILON:g}, so the privacy guarantee is weak: "
+                "take a smaller epsilon",
                 UserWarning,
                 stacklevel=4,
             )
@@ -498,13 +500,16 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
 def _check_names(schema: DatabaseSchema, X: object) -> None:
     """Raise DataError unless the tables are a dict with the schema's names."""
     if not isinstance(X, Mapping):
-        raise DataError(f"the tables must be a dict by name, not {type(X).__name__}")
+        raise DataError(f"the tables must be a dict of tables by name, not {type(X).__name__}")
     missing = [name for name in schema.tables if name not in X]
     if missing:
-        raise DataError(f"table {missing[0]!r} is missing; the schema has: {', '.join(schema.tables)}")
+        raise DataError(
+            f"table {missing[0]!r} is missing: add it to the tables; the schema has: {', '.join(schema.tables)}"
+        )
     if set(X) - set(schema.tables):
         raise DataError(
-            f"the tables include one that the schema does not have; the schema has: {', '.join(schema.tables)}"
+            f"the tables include one that the schema does not have: leave this table out; the schema has: "
+            f"{', '.join(schema.tables)}"
         )
 
 
@@ -522,14 +527,16 @@ def _of_types(relations: Sequence[Relation], X: object) -> DatabaseSchema:
         raise ParameterError("schema must be a DatabaseSchema, the path of its file, or a list of Relation")
     if not isinstance(X, Mapping):
         if X is not None:
-            raise DataError(f"the tables must be a dict by name, not {type(X).__name__}")
-        raise ParameterError("schema must be a DatabaseSchema here, since relations alone do not name the columns")
+            raise DataError(f"the tables must be a dict of tables by name, not {type(X).__name__}")
+        raise ParameterError(
+            "schema must be a DatabaseSchema if no tables are given, because relations alone do not name the columns"
+        )
     children = {one.child for one in relations}
     person = [key for one in relations if one.parent not in children for key in one.keys]
     tables = {}
     for name in dict.fromkeys(name for one in relations for name in (one.parent, one.child)):
         if name not in X:
-            raise DataError(f"table {name!r} is missing; the relations name it")
+            raise DataError(f"table {name!r} is missing: add it to the tables, because the relations name it")
         keys = {*person, *(key for one in relations if name in (one.parent, one.child) for key in one.keys)}
         known = _of_table(name, infer_schema, _of_table(name, source_of, X[name], None))
         tables[name] = known.part([column for column in known if column not in keys])
@@ -551,7 +558,9 @@ def _formats(schema: DatabaseSchema, sources: Mapping[str, Source]) -> tuple[dic
         outer = outer_schema(schema, name)
         lacking = [column for column in outer if column not in source.names and column not in schema.computed_in(name)]
         if lacking:
-            raise DataError(f"column {lacking[0]!r} is missing in table {name!r}; the schema has: {', '.join(outer)}")
+            raise DataError(
+                f"column {lacking[0]!r} is missing from table {name!r}: add it; the schema has: {', '.join(outer)}"
+            )
         formats[name] = _of_table(name, TableFormat.of, source, outer)
         tables[name] = formats[name].without_impossible_nulls(schema.tables[name])
     return formats, schema.with_columns(tables)

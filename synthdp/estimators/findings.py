@@ -94,8 +94,11 @@ def _undiscovered(found: Discovered) -> str | None:
     """Return the warning text for a discovery that found too little; None if it found enough."""
     lost = [repr(name) for name in found.hidden if name not in found.schema]
     kept = [repr(name) for name in found.hidden if name in found.schema]
-    said = [f"left out, because noise hides the range or the levels: column {_some(lost)}"] * bool(lost)
-    said += [f"filled with values that mean nothing, because noise hides them: column {_some(kept)}"] * bool(kept)
+    them = "it" if len(lost) == 1 else "them"
+    said = [
+        f"noise hides the range or the levels of {_columns(lost)}, so a synthetic table must leave {them} out"
+    ] * bool(lost)
+    said += [f"noise hides the values of {_columns(kept)}, so the synthetic values there mean nothing"] * bool(kept)
     if said:
         return f"{'; '.join(said)}. Declare bounds or levels, or use more rows or a larger budget"
     return _coarse(found) if found.is_coarse else None
@@ -103,10 +106,14 @@ def _undiscovered(found: Discovered) -> str | None:
 
 def _coarse(found: Discovered) -> str:
     """Return the note for a table whose values are mostly hidden by noise."""
-    held = f"only about {found.rows:,.0f} rows hold values that were found" if found.rows >= 1 else "nothing was found"
+    held = (
+        f"the values that were found occur in only about {found.rows:,.0f} rows"
+        if found.rows >= 1
+        else "nothing was found"
+    )
     return (
-        f"noise hides values that fewer than about {found.least:,.0f} rows hold, and {held}: declare bounds and levels, "
-        "or use more rows or a larger budget"
+        f"noise hides values that occur in fewer than about {found.least:,.0f} rows, and {held}: declare bounds and "
+        "levels, or use more rows or a larger budget"
     )
 
 
@@ -224,8 +231,8 @@ def warn_of_unusual(found: Sequence[Unusual], *, stacklevel: int) -> None:
     clear = [f"about {_about(one)} {one.words}" for one in found if one.is_clear(len(found))]
     if clear:
         warnings.warn(
-            f"{'; '.join(clear)}: a row is not used if it has no parent row of the same person, is "
-            "one more than at_most, or repeats the row of a person; correct the tables, or raise at_most",
+            f"{'; '.join(clear)}: correct the tables, or raise at_most. A row is not used if it has no parent row of the "
+            "same person, exceeds at_most, or repeats the row of a person",
             MisfitWarning,
             stacklevel=stacklevel + 1,
         )
@@ -240,6 +247,11 @@ def _some(named: Sequence[str]) -> str:
     """Return the first `SHOWN` names as a text, and the number of further names."""
     more = f" and {len(named) - SHOWN} more" if len(named) > SHOWN else ""
     return ", ".join(named[:SHOWN]) + more
+
+
+def _columns(named: Sequence[str]) -> str:
+    """Return the first few of some columns after the word for them."""
+    return f"{'column' if len(named) == 1 else 'columns'} {_some(named)}"
 
 
 def _percent(share: MisfitShare) -> str:
@@ -329,7 +341,8 @@ def say_what_is_left_out(mechanism: TableMechanism, missing: Sequence[str], *, l
         raise ParameterError(f"{name} does not release column {label!r}, which is the label: choose another mechanism")
     if missing:
         warnings.warn(
-            f"{name} leaves out these columns, which the synthetic table will not have: {', '.join(missing)}",
+            f"{name} leaves out these columns, so the synthetic table will not have them: {', '.join(missing)}; to keep "
+            "them, choose another mechanism",
             UserWarning,
             stacklevel=5,
         )
@@ -339,7 +352,10 @@ def check_discoverable(schema: Schema, loss: PrivacyLoss) -> None:
     """Raise SchemaError if categories are open and delta is 0, because their discovery needs delta."""
     labelled = [name for name in schema.undeclared if isinstance(schema[name], Categorical)]
     if labelled and isinstance(loss, PureDP):
-        raise SchemaError(f"the levels of column {labelled[0]!r} must be declared, or discovered with a delta above 0")
+        raise SchemaError(
+            f"the levels of column {labelled[0]!r} can be discovered only with a delta above 0: give delta, or declare "
+            "the levels"
+        )
 
 
 def check_noise(loss: PrivacyLoss, rows_per_unit: int) -> None:

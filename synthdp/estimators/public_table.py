@@ -70,12 +70,14 @@ def read_public(public: Any, schema: Schema, *, weight: float = WHOLE) -> Public
     source = source_of(source_at(public) if isinstance(public, (str, PathLike)) else public, schema)
     shared = {name: column for name, column in schema.items() if name in source.names and not column.names_rows}
     if not shared:
-        raise DataError(f"the public table shares no column with the schema, which has: {', '.join(schema)}")
+        raise DataError(
+            f"the public table has no column of the schema: give a table with at least one of: {', '.join(schema)}"
+        )
     blocks = list(source.blocks(shared))
     columns = {name: together([block[name] for block in blocks]) for name in shared if blocks}
     rows = _rows(next(iter(columns.values()))) if columns else 0
     if not rows:
-        raise DataError("the public table has no rows")
+        raise DataError("the public table has no rows: give a table with rows, or leave public out")
     place = getattr(source, "path", None)
     name = UNNAMED if place is None else Path(place).name
     return PublicRows(name=name, columns=columns, rows=rows, weight=float(weight))
@@ -108,17 +110,19 @@ def read_totals(totals: Any, schema: Schema) -> tuple[PublicTotals, ...]:
         finite, or two totals contradict each other.
     """
     if not isinstance(totals, Mapping):
-        raise ParameterError('public_totals must map columns to totals, as in {("region",): series}')
+        raise ParameterError(
+            'public_totals must be a dict from columns to numbers of rows, such as {"region": {"north": 60, "south": 45}}'
+        )
     found = tuple(_totals(key, given, schema) for key, given in totals.items())
     if len({frozenset(one.names) for one in found}) < len(found):
-        raise ParameterError("public_totals names the same columns twice")
+        raise ParameterError("public_totals names the same columns twice: give their totals once")
     for one, other in itertools.combinations(found, 2):
         shared = [name for name in one.names if name in other.names]
         if _margin(one, shared) != _margin(other, shared):
             which = f"by {', '.join(shared)} " if shared else ""
             raise ParameterError(
-                f"public_totals of {one.names} and of {other.names} contradict each other: their numbers of rows "
-                f"{which}differ"
+                f"public_totals of {_listed(one.names)} and of {_listed(other.names)} contradict: their "
+                f"numbers of rows {which}differ, so correct one of the two"
             )
     return found
 
@@ -143,19 +147,26 @@ def _totals(key: Any, given: Any, schema: Schema) -> PublicTotals:
     if not names or len(set(names)) < len(names):
         raise ParameterError("each key of public_totals must name one or more different columns")
     if not isinstance(given, Mapping) and not hasattr(given, "items"):
-        raise ParameterError(f"public_totals of {names} must map values to numbers of rows, as a Series does")
+        raise ParameterError(
+            f"public_totals of {_listed(names)} must be a dict or Series from values to numbers of rows"
+        )
     items = [(value if isinstance(value, tuple) else (value,), count) for value, count in given.items()]
     if not items or any(len(value) != len(names) for value, _ in items):
         raise ParameterError(
-            f"public_totals of {names} must have at least one entry, and in each entry one value per column"
+            f"public_totals of {_listed(names)} must have at least one entry, and in each entry one value per column"
         )
     counts = np.array([float(count) for _, count in items])
     if not np.isfinite(counts).all() or (counts < 0).any() or not counts.sum() > 0:
-        raise ParameterError(f"public_totals of {names} must be finite, at least 0 and not all 0")
+        raise ParameterError(f"public_totals of {_listed(names)} must be finite, at least 0 and not all 0")
     points = np.column_stack([_points(name, [value[i] for value, _ in items], schema) for i, name in enumerate(names)])
     if len(np.unique(points, axis=0)) < len(points):
-        raise ParameterError(f"public_totals of {names} lists a combination of values twice")
+        raise ParameterError(f"public_totals of {_listed(names)} has a combination of values twice: give it only once")
     return PublicTotals(names=names, points=points, counts=counts)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return names of columns as text."""
+    return ", ".join(map(repr, names))
 
 
 def _points(name: str, values: Sequence[Any], schema: Schema) -> IntArray:

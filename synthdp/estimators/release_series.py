@@ -343,7 +343,9 @@ class ReleaseSeries:
         done = self._checked(self.added - 1) + 1
         answers = [self._folder.cumulative(t).answer(question) for t in range(done)]
         if any(len(one) != 1 for one in answers):
-            raise ParameterError("a question that is asked for every period must have exactly one number as its answer")
+            raise ParameterError(
+                "a question that is asked for every period must have one number as its answer: ask for a single number"
+            )
         errors = np.array([float(one["standard_error"].iloc[0]) for one in answers])
         correlation = correlation_of([self._folder.plan(start) for start in self._folder.starts()], done)
         names = tuple(f"{self.period} {t + 1}" for t in range(done))
@@ -375,7 +377,9 @@ class ReleaseSeries:
         try:
             Path(path).write_text(page, encoding="utf-8")
         except OSError as error:
-            raise DataError(f"'{path}' cannot be written: {error.strerror}") from None
+            raise DataError(
+                f"'{path}' cannot be written ({error.strerror}): give a path in a writable folder with free space"
+            ) from None
 
     def plot(self, question: Question | None = None, *, cumulative: bool = False) -> Picture:
         """Return a picture of the answer over time with its bands, which can be published; ``save`` writes it.

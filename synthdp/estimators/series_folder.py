@@ -103,7 +103,9 @@ class SeriesFolder:
                 file.write_text(text, encoding="utf-8")
             sync_folder(self.path)
         except OSError as error:
-            raise DataError(f"'{self.path}' cannot be written: {error.strerror}") from None
+            raise DataError(
+                f"'{self.path}' cannot be written ({error.strerror}): give a path in a writable folder with free space"
+            ) from None
 
     @property
     def done(self) -> int:
@@ -211,7 +213,7 @@ def read_document(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
-        raise FormatError(f"'{path}' is not readable: restore the series' folder from a copy") from None
+        raise FormatError(f"'{path}' cannot be read: restore the series' folder from a copy") from None
     return dict(found)
 
 
@@ -221,7 +223,7 @@ def read_arrays(path: Path) -> dict[str, Any]:
         with np.load(path, allow_pickle=False) as arrays:
             return {name: arrays[name] for name in arrays.files}
     except NO_ARRAYS:
-        raise FormatError(f"'{path}' is not readable: restore the series' folder from a copy") from None
+        raise FormatError(f"'{path}' cannot be read: restore the series' folder from a copy") from None
 
 
 def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:

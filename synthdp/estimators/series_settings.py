@@ -42,7 +42,7 @@ def new_settings(schema: Any, *, ledger: Ledger | None, dataset: str | None, **g
     declared = schema_given(schema)
     if declared.undeclared:
         raise SchemaError(
-            f"column {declared.undeclared[0]!r} must have declared bounds or levels: a series discovers none"
+            f"column {declared.undeclared[0]!r} must have declared bounds or levels, because a series discovers none"
         )
     check_loss(given["epsilon"], given["delta"])
     neighbors_named(given["neighbors"])

@@ -88,13 +88,13 @@ PAIRED = (
 """Receipt note of a release to which labels were passed."""
 
 UNPAIRED = (
-    "fit_transform() returns synthetic rows and leaves y as it is, so that a pipeline trains on REAL labels of other rows, "
-    "which are not protected: use TrainOnSynthetic, fit_resample() or imbalanced-learn's pipeline, which release rows "
-    "and labels together"
+    "fit_transform() returns synthetic rows but leaves y unchanged, so that a pipeline trains on REAL, unprotected labels "
+    "of other rows: use TrainOnSynthetic, fit_resample() or imbalanced-learn's pipeline, which release rows and labels "
+    "together"
 )
 """Warning text for labels that are passed to ``fit_transform``."""
 
-RESTATED = "; the length of y makes the number of rows public, so that the promise is for tables of as many rows"
+RESTATED = ". The length of y also makes the number of rows public, so the guarantee is for neighbors='replace_one'"
 """Addition to that warning if the number of rows becomes public."""
 
 UNCOUNTABLE = (
@@ -509,10 +509,14 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         source = input_source(self, X, reset=False)
         missing = [name for name in self.schema_ if name not in source.names]
         if missing:
-            raise DataError(f"column {missing[0]!r} is missing; the schema has: {', '.join(self.schema_)}")
+            raise DataError(
+                f"column {missing[0]!r} is missing from the table: add it; the schema has: {', '.join(self.schema_)}"
+            )
         blocks = list(source.blocks(self.schema_))
         if len(blocks) != 1:
-            raise DataError("transform() needs a dataframe that is held in memory")
+            raise DataError(
+                "transform() needs a dataframe in memory: read the file or the query result into a dataframe first"
+            )
         from synthdp.domain.encoder import conform
 
         raw = {
@@ -756,12 +760,12 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if self.undiscovered not in UNDISCOVERED:
             raise ParameterError(f"undiscovered ({self.undiscovered!r}) must be one of: {', '.join(UNDISCOVERED)}")
         if self.on_progress is not None and not callable(self.on_progress):
-            raise ParameterError("on_progress must be a function of one Progress")
+            raise ParameterError("on_progress must be a function that takes one Progress")
         generator(self.random_state)
         if self.epsilon > LARGE_EPSILON:
             warnings.warn(
-                f"epsilon ({self.epsilon}) is above {LARGE_EPSILON:g}: the guarantee is weak, and the "
-                "receipt says how well an attacker may guess: take a smaller epsilon",
+                f"epsilon ({self.epsilon}) is above {LARGE_EPSILON:g}, so the privacy guarantee is weak: "
+                "take a smaller epsilon",
                 UserWarning,
                 stacklevel=5,
             )

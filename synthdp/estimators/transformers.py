@@ -147,11 +147,9 @@ class DomainDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
         check_is_fitted(self)
         codes = np.asarray(X, np.int64)
         if codes.ndim != 2 or codes.shape[1] != len(self.domain_):
-            raise DataError(f"codes must have {len(self.domain_)} columns")
+            raise DataError(f"X must be a 2-dimensional array of codes with {len(self.domain_)} columns")
         if (codes < 0).any() or (codes >= np.array(self.domain_.shape)).any():
-            raise DataError(
-                "every code must be the index of a cell of its column, at least 0 and below the number of cells"
-            )
+            raise DataError("every code in X must be at least 0 and below the number of cells of its column")
         rng = generator(self.random_state)
         table = {}
         for j, axis in enumerate(self.domain_.axes):
@@ -199,4 +197,7 @@ def _check_present(source: FrameSource, schema: Schema) -> None:
     missing = [name for name in schema if name not in source.names]
     if missing:
         # The table's own names are not quoted: in a file without a header they are its first row.
-        raise DataError(f"column {missing[0]!r} is missing; the schema has: {', '.join(schema)}")
+        raise DataError(
+            f"column {missing[0]!r} is missing from the table: add it, or leave it out of the schema, which has: "
+            f"{', '.join(schema)}"
+        )

@@ -347,7 +347,7 @@ def product_max_entropy(
         if pending.size == 0:
             return weights
     status = f"Newton's method did not converge in {_MAX_STEPS} steps."
-    raise SolverFailedError(f"the product fit failed: {status} Give fewer moments, or a larger stddev.", status=status)
+    raise SolverFailedError(f"{status[:-1]}: give fewer moments, or a larger stddev", status=status)
 
 
 def _checked(moments: FloatArray, stddev: FloatArray | float) -> tuple[FloatArray, FloatArray]:

@@ -122,7 +122,7 @@ class DirectAnswers:
         positions = np.atleast_1d(np.asarray(query))
         if positions.dtype.kind not in "iu" or not ((positions >= 0) & (positions < self.queries.k)).all():
             raise ParameterError(
-                f"queries must be marginals of the released workload, or positions from 0 to below {self.queries.k}"
+                f"queries must be marginals of the released workload, or positions from 0 to {self.queries.k - 1}"
             )
         return np.asarray(self.values[positions], np.float64)
 

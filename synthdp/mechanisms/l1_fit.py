@@ -128,7 +128,7 @@ class L1Fit(HasPrivacyCost):
         if self.degree is not None:
             check_whole("degree", self.degree)
             if self.basis == "marginals":
-                raise ParameterError("degree applies to basis 'trigonometric' and 'mixed' only")
+                raise ParameterError("degree applies to basis 'trigonometric' and 'mixed' only: leave degree out")
         solver_named(self.solver)
         if self.pull is not None:
             check_number("pull", self.pull, least=0, infinite=True)

@@ -291,7 +291,9 @@ def mechanism_named(
         if setting == "solver":
             _check_solver(name, entry, value)
         elif setting not in entry.takes:
-            raise ParameterError(f"{setting} does not apply to {name}; it takes: {_taken(entry)}")
+            raise ParameterError(
+                f"{setting} does not apply to {name}: leave {setting} out; {name} takes: {_taken(entry)}"
+            )
         if setting in entry.takes:
             arguments |= entry.takes[setting](value)
     if options is not None and options != {}:
@@ -333,8 +335,8 @@ def _no_table(kind: type[Any]) -> str:
     """Return the error message for a mechanism that yields no table."""
     tables = ", ".join(name for name in named() if yields_tables(name))
     return (
-        f"{kind.__name__} yields no table (it has no output_schema): release it on a Curator, or by "
-        f"`synthdp release --save` without --out, or take one of {tables}"
+        f"{kind.__name__} makes no synthetic table (it has no output_schema): call its release() with a Curator, run "
+        f"`synthdp release --save` without --out, or choose one of {tables}"
     )
 
 
@@ -354,7 +356,8 @@ def mechanism_given(mechanism: object, *, options: object = None, **settings: An
         raise ParameterError(_no_table(kind))
     if not isinstance(mechanism.spend, Remaining):
         raise ParameterError(
-            f"epsilon and delta of the release set the budget of {kind.__name__}: make it without spend="
+            f"epsilon and delta of the release set the budget of {kind.__name__}: make {kind.__name__}(...) without "
+            "spend="
         )
     given = [setting for setting, value in settings.items() if _is_set(setting, value)]
     given += ["mechanism_options"] if options else []
@@ -391,7 +394,7 @@ def resolved(name: object, solver: object) -> str:
         raise ParameterError(f"mechanism ({name!r}) must be one of {', '.join(named())}")
     if not isinstance(solver, str) or (solver not in (AUTO, MAXENT) and solver not in fitters()):
         solvers = ", ".join((AUTO, *fitters(), MAXENT))
-        raise SolverUnavailableError(f"solver {solver!r} is not installed; available: {solvers}")
+        raise SolverUnavailableError(f"solver {solver!r} is not available: use one of {solvers}")
     return BY_SOLVER.get(solver, name) if name == AUTO else name
 
 
@@ -405,7 +408,7 @@ def _check_solver(name: str, entry: Named, solver: str) -> None:
     """Raise ParameterError unless the mechanism can use this solver."""
     if solver not in entry.solvers:
         raise ParameterError(
-            f"solver {solver!r} does not apply to {name}; it takes: {', '.join((AUTO, *entry.solvers))}"
+            f"solver {solver!r} does not apply to {name}: use one of {', '.join((AUTO, *entry.solvers))}"
         )
 
 

@@ -111,5 +111,5 @@ def part_left(account: Curator, *, share: float) -> PrivacyLoss:
     """
     whole = account.remaining
     if whole is None:
-        raise ParameterError("nothing is left of the account's budget: open the account with a larger budget")
+        raise ParameterError("nothing is left of the budget of this curator or account: open it with a larger budget")
     return PureDP(whole.epsilon * share) if isinstance(whole, ApproxDP) else whole.fraction(share)

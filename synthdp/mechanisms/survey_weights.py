@@ -165,9 +165,9 @@ def with_weight(schema: Schema, name: str | None, bounds: Any) -> Schema:
     if bounds is None:
         if isinstance(declared, Weight):
             return schema
-        raise ParameterError(f"weight_bounds must be given for weight {name!r}: its public bounds, as in (1, 2000)")
+        raise ParameterError(f"weight_bounds must give the public bounds of weight {name!r}, such as (1, 2000)")
     if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
-        raise ParameterError("weight_bounds must be a pair of numbers, as in (1, 2000)")
+        raise ParameterError("weight_bounds must be a pair of numbers, such as (1, 2000)")
     if name in schema.derived:
         raise SchemaError(f"the survey weight {name!r} must not be computed from other columns")
     source = None if declared is None else declared.source

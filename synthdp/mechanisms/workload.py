@@ -305,7 +305,9 @@ def _listed(wish: Any) -> list[Any]:
     if isinstance(wish, (Marginal, str)):
         return [wish]
     if not isinstance(wish, Iterable):
-        raise ParameterError("a workload must be marginals or sets of column names")
+        raise ParameterError(
+            "a workload must be a list of marginals or of sets of column names, such as [('age', 'sex')]"
+        )
     return list(wish)
 
 
@@ -315,7 +317,9 @@ def _names(one: object) -> tuple[str, ...]:
         return one.columns
     names = (one,) if isinstance(one, str) else tuple(one) if isinstance(one, Iterable) else ()
     if not names or not all(isinstance(name, str) for name in names):
-        raise ParameterError("a workload must be marginals or sets of column names")
+        raise ParameterError(
+            "a workload must be a list of marginals or of sets of column names, such as [('age', 'sex')]"
+        )
     return tuple(dict.fromkeys(names))
 
 

@@ -102,10 +102,12 @@ def joint_tables(tables: Sequence[Any], schema: Schema | None) -> Tables:
     if schema is not None:
         names = [name for name in names if not schema[name].names_rows]
     if not names:
-        raise DataError("the train, synthetic and holdout tables have no column in common")
+        raise DataError(
+            "the train, synthetic and holdout tables have no column in common: give tables with the same columns"
+        )
     for frame, who in zip(frames, WHO, strict=True):
         if not len(frame):
-            raise DataError(f"the {who} table has no rows")
+            raise DataError(f"the {who} table has no rows: give a table with rows")
     ends = np.cumsum([len(frame) for frame in frames])[:-1]
     exact, coarse, values, numeric = [], [], [], []
     for name in names:

@@ -124,7 +124,9 @@ def compare(real: Any, synthetic: Any, schema: Any = None) -> Any:
         names = list(real) if known is None else list(known.tables)
         lacking = [name for name in names if name not in real or name not in synthetic]
         if lacking:
-            raise DataError(f"table {lacking[0]!r} is missing from the real or the synthetic tables")
+            raise DataError(
+                f"table {lacking[0]!r} is missing from the real or the synthetic tables: give the same tables in both"
+            )
         return {n: _compared(real[n], synthetic[n], None if known is None else known.tables[n]) for n in names}
     return _compared(real, synthetic, schema)
 
@@ -141,10 +143,10 @@ def _compared(real: Any, synthetic: Any, schema: Any) -> NonprivateComparison:
 def _read(table: Source, name: str, column: Column, who: str) -> list[RawColumn]:
     """Return one column's raw values in blocks; raise DataError if the table lacks it or has no rows."""
     if name not in table.names:
-        raise DataError(f"column {name!r} is missing from the {who} table")
+        raise DataError(f"column {name!r} is missing from the {who} table: add it, or name another column")
     blocks = [conform(column, block[name]) for block in table.blocks({name: column})]
     if not any(len(raw.codes if isinstance(raw, Labels) else raw.values) for raw in blocks):
-        raise DataError(f"the {who} table has no rows")
+        raise DataError(f"the {who} table has no rows: give a table with rows")
     return blocks
 
 

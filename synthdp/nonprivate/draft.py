@@ -39,8 +39,8 @@ READ_OFF = ("type", "nullable", "decimals", "step", "special", "resolution", "zo
 ``type`` counts only where the table has no types of its own, as in a CSV file.  A convention."""
 
 WARNING = (
-    "the schema is READ OFF THE TABLE, without noise: it is as private as the table. Releases refuse it until each column "
-    "has been reviewed."
+    "the schema is READ OFF THE TABLE, without noise, so it is as private as the table: review each column before you "
+    "release the table."
 )
 """Text of the `DraftWarning` that `draft` always raises."""
 
@@ -116,7 +116,9 @@ def draft(
         relations = table.relations(at_most or {}, order=order)
     several = isinstance(table, Mapping) and not isinstance(table, Source)
     if several != (relations is not None):
-        raise ParameterError("relations and a dict of several tables must be given together")
+        raise ParameterError(
+            "several tables need relations, and one table takes none: give both a dict of tables and relations, or neither"
+        )
     warnings.warn(WARNING, DraftWarning, stacklevel=2)
     if not isinstance(table, Mapping) or relations is None:
         return _drafted(table, without=without, missing=missing)
@@ -134,10 +136,10 @@ def _tables_in(folder: Path) -> dict[str, Path]:
     for path in sorted(one for one in folder.iterdir() if one.is_file() and not one.name.startswith(".")):
         name = path.name.partition(".")[0]
         if name in found:
-            raise ParameterError(f"'{folder}' has two files of table {name!r}")
+            raise ParameterError(f"'{folder}' has two files of table {name!r}: move one of them to another folder")
         found[name] = path
     if not found:
-        raise ParameterError(f"'{folder}' has no files")
+        raise ParameterError(f"'{folder}' has no files: give a folder with one file per table")
     return found
 
 
@@ -482,7 +484,8 @@ class ColumnReview:
         entry = self._draft._entry(self.name).get("instead")  # noqa: SLF001
         if entry is None:
             raise SchemaError(
-                f"the draft proposes no other declaration of column {self.name!r}: accept it, or change its settings"
+                f"the draft proposes no other declaration of column {self.name!r}: accept the proposed declaration, or "
+                "change its settings"
             )
         self._draft._replace(self.name, entry | {"reviewed": False})
         return self.accept(by=by)
@@ -532,7 +535,9 @@ class ColumnReview:
         unknown = sorted(set(settings) - {field.name for field in fields(column or old)})
         if unknown:
             kind = type(column or old).__name__
-            raise SchemaError(f"column {self.name!r} is of type {kind}, which has no setting {unknown[0]!r}")
+            raise SchemaError(
+                f"column {self.name!r} is of type {kind}, which has no setting {unknown[0]!r}: leave this setting out"
+            )
         new = replace(column or old, **(settings if column else _on_the_steps(old, settings)))
         if column is None and "source" not in settings and _has_new_bounds(old, new):
             new = replace(new, source=DECLARED)

@@ -60,6 +60,9 @@ FEWEST_PERSONS, MOST_ROWS_EACH = 50, 50
 _UNNAMED = re.compile(r"Unnamed: \d+")  # as pandas calls a column without a name
 """Name that pandas gives a column without a name."""
 
+_NO_ROWS = "the table has no rows, so no schema can be drafted: give a table with rows"
+"""What an error says of a table without rows."""
+
 ABOUT = (
     "A DRAFT, read off the table itself: it is as private as the table, and nothing may be released with it yet. Go through "
     'the columns, put in what is known WITHOUT the table, say in "source" where it is known from (a codebook, a law), and '
@@ -228,16 +231,20 @@ def draft_schema(
     """
     strange = [name for name in without if name not in source.names]
     if strange:
-        raise ParameterError(f"the table has no column {strange[0]!r} to leave out")
+        raise ParameterError(
+            f"the table has no column {strange[0]!r} to leave out: give the name of a column of the table"
+        )
     names = [name for name in source.names if name not in without]
     if not names:
-        raise DataError("no column is left to describe")
+        raise DataError(
+            "all columns of the table are left out, so that none remains to describe: leave out fewer columns"
+        )
     if getattr(source, "is_empty", False):
-        raise DataError("the table has no rows: there is nothing to draft from")
+        raise DataError(_NO_ROWS)
     csv = csv_of(source, missing)
     seen, kinds = read_table(source, names, csv, sure=missing is not None)
     if seen and not any(one.rows for one in seen.values()):
-        raise DataError("the table has no rows: there is nothing to draft from")
+        raise DataError(_NO_ROWS)
     unnamed = source.unnamed if isinstance(source, TextSource) else ()
     left_out = {f"column {place}": "it has no name" for place in unnamed}
     entries: list[Entry] = []

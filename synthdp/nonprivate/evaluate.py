@@ -106,7 +106,9 @@ class NonprivateEvaluation:
         DataError
             If the file cannot be written.
         """
-        with instead_of(OSError, say=lambda error: DataError(f"'{path}' cannot be written: {_why(error)}")):
+        with instead_of(
+            OSError, say=lambda error: DataError(f"'{path}' cannot be written ({_why(error)}): give another path")
+        ):
             write_private(Path(path), _page(self))
 
 
@@ -148,7 +150,7 @@ def _of_tables(
             n for n in schema.tables if tables is not None and (not isinstance(tables, Mapping) or n not in tables)
         ]
         if lacking:
-            raise DataError(f"table {lacking[0]!r} is missing among the {who} tables: give a dict by name")
+            raise DataError(f"table {lacking[0]!r} is missing from the {who} tables: add it to the dict of tables")
     table, _, column = (target or "").partition(".")
     if target is not None and column not in schema.tables.get(table, {}):
         raise ParameterError(f"target ({target!r}) must be written as table.column and name a column of the schema")
@@ -264,14 +266,16 @@ def as_pandas(table: Any, schema: Schema, who: str) -> pd.DataFrame:
         source = source_of(table, schema)
     missing = [name for name in schema if name not in source.names]
     if missing:  # the table's own names are not quoted: in a file without a header they are its first row
-        raise DataError(f"column {missing[0]!r} is missing from the {who} table; the schema has: {', '.join(schema)}")
+        raise DataError(
+            f"column {missing[0]!r} is missing from the {who} table: add it; the schema has: {', '.join(schema)}"
+        )
     blocks = [
         pd.DataFrame({name: _values(column, conform(column, block[name])) for name, column in schema.items()})
         for block in source.blocks(schema)
     ]
     frame = pd.concat(blocks, ignore_index=True)
     if not len(frame):
-        raise DataError(f"the {who} table has no rows")
+        raise DataError(f"the {who} table has no rows: give a table with rows")
     return frame
 
 

@@ -85,7 +85,7 @@ def look(source: Source, name: str, csv: CsvFormat | None = None) -> Look:
         If the table has no such column, or the column cannot be read.
     """
     if name not in source.names:
-        raise DataError(f"the table has no column {name!r}")
+        raise DataError(f"the table has no column {name!r}: give the name of a column of the table")
     told = None if csv is None else csv.missing
     read = csv_of(source, told) if isinstance(source, TextSource) else None
     seen, kinds = read_table(source, [name], read, sure=told is not None)

@@ -208,7 +208,10 @@ class NonprivateRisk:
             If the file cannot be written.
         """
         page = render("risk_page.html", title="NON-PRIVATE risk test", risk=self, why=NO_EVIDENCE, a_pass=PASSING)
-        with instead_of(OSError, say=lambda e: DataError(f"'{path}' cannot be written: {getattr(e, 'strerror', e)}")):
+        with instead_of(
+            OSError,
+            say=lambda e: DataError(f"'{path}' cannot be written ({getattr(e, 'strerror', e)}): give another path"),
+        ):
             Path(path).write_text(page, encoding="utf-8")
 
 
@@ -280,7 +283,8 @@ def nonprivate_risk(
     for name, given in (("keys", keys), ("target", targets)):
         if unknown := [column for column in given if column not in tables.names]:
             raise ParameterError(
-                f"{name}: column {unknown[0]!r} must be in all three tables; at least one of them lacks it"
+                f"{name}: column {unknown[0]!r} must be in the train, the synthetic and the holdout table: add it, or name "
+                "another column"
             )
     if not keys:
         raise ParameterError("keys must name at least one column that an attacker knows")

@@ -116,12 +116,13 @@ def _limits(name: str, typed: Mapping[str, str], guess: Mapping[str, Any]) -> di
     for end, said in (("lower", "lowest"), ("upper", "highest")):
         text = typed.get(end, "").strip()
         if not text:
-            raise SchemaError(f"The {said} value that can occur is missing.")
+            raise SchemaError(f"The {said} value that can occur is missing: write it in the field.")
         entry[end] = number_of(text, whole=kind == "integer") if kind in NUMBERS else date_of(text)
     if decimals := typed.get("decimals", "").strip():
         if kind not in ("continuous", "decimal"):
             raise SchemaError(
-                f"A {MEASURED[kind]} has no digits after the point: choose another type, or leave them out."
+                f"A {MEASURED[kind]} has no digits after the point: choose another type, or empty 'Digits after "
+                "the point'."
             )
         entry["decimals"] = number_of(decimals)
         if entry["decimals"] == 0:  # as people call whole numbers

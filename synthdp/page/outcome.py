@@ -252,7 +252,10 @@ def _is_there(path: Path) -> bool:
 def _file(folder: Path, name: str) -> Path:
     """Return the path of a published file; raise DataError if it is missing."""
     if not _is_there(folder / name):
-        raise DataError(f"The folder '{folder.name}' has no file '{name}', because this release is not finished.")
+        raise DataError(
+            f"The folder '{folder.name}' has no file '{name}', because this release is not finished: "
+            "press 'Write them now' on the screen Publish."
+        )
     return folder / name
 
 

@@ -150,14 +150,13 @@ async def protect(site: Site, request: Request) -> Response:
         whose = _whose(site, typed.get("same", ""))
         if _is_spent(site) and whose != project.people:
             raise DataError(
-                "A release of this table was made already, so that the answer whose people these are "
-                "cannot change: choose the "
-                "answer of that release."
+                "This table was released already, so you cannot change your answer about whose people these are: choose the "
+                "answer that you gave for that release."
             )
         counted = site.ledger.adjacency(whose)
         if counted is not None and counted.unit != name and site.ledger.entries(whose):
             unit = "each row" if counted.unit is None else f"each value of '{counted.unit}'"
-            raise DataError(f"Earlier releases about these people protect {unit}: protect the same here.")
+            raise DataError(f"Earlier releases about these people protect {unit}: protect {unit} here too.")
         if name is not None:
             project.state["answers"][name] = answer_of(name, {"how": "name"}, [], {})
         project.state.update(found, people=whose)

@@ -277,7 +277,7 @@ class Project:
         if self.people is None:
             raise SchemaError("Say first who is protected.")
         if self.open_columns:
-            raise SchemaError(f"{len(self.open_columns)} columns have no answer yet.")
+            raise SchemaError(f"{len(self.open_columns)} columns have no answer yet: answer for each of them.")
         if (name := self.unprotected()) is not None:
             raise SchemaError(UNPROTECTED.format(name=name))
         self.schema()

@@ -204,4 +204,4 @@ def _held(folder: Path) -> Iterator[None]:
     except sqlite3.Error as error:
         if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
             raise DataError(f"a page for '{folder}' is running already: use that page, or end it first") from None
-        raise DataError(f"'{folder}' is not a folder that can be written to") from None
+        raise DataError(f"'{folder}' is not a folder that can be written to: give another folder") from None

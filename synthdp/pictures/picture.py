@@ -338,7 +338,9 @@ class Picture:
             else:
                 Path(path).write_text(self._repr_svg_(), encoding="utf-8")
         except OSError as error:
-            raise DataError(f"'{path}' cannot be written: {error.strerror}") from None
+            raise DataError(
+                f"'{path}' cannot be written ({error.strerror}): give a path in a writable folder with free space"
+            ) from None
 
 
 def picture_of(
@@ -349,7 +351,7 @@ def picture_of(
 
     if column is None:
         if by is not None:
-            raise ParameterError("by divides the picture of one column into groups: give that column, too")
+            raise ParameterError("by divides the picture of one column into groups: give column too")
         return picture_of_all(column_views(model, measurements))
     if by is None:
         view = column_view(model, measurements, column)

@@ -132,7 +132,9 @@ def plan_database(
     layout = Layout(schema.with_columns(assumed))
     unknown = [name for name in rows if name not in layout.schema.tables]
     if unknown:
-        raise ParameterError(f"rows names {unknown[0]!r}; the tables are: {', '.join(layout.schema.tables)}")
+        raise ParameterError(
+            f"rows names {unknown[0]!r}, which is not a table; the tables are: {', '.join(layout.schema.tables)}"
+        )
     guessed: dict[str, int] = {}
     for table in layout.tables:
         above = guessed[layout.tables[table.parent].name] if table.parent >= 0 else 0

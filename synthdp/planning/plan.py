@@ -275,7 +275,7 @@ class Plans(list[Plan]):
         from synthdp.pictures.picture import Picture
 
         if not (chart := accuracy_chart(self)):
-            raise ParameterError("a picture of the trade-off needs plans at two or more epsilons")
+            raise ParameterError("a plot of plans needs two or more epsilons: give plan() a list of epsilons")
         chosen, _ = recommended(self)
         title = f"expected error of {WORDS[min(2, max(chosen.errors))]} against ε"
         panel = trade_off_panel(

@@ -241,7 +241,7 @@ class NoiseEvent:
             check_integral(name, getattr(self, name))
         if self.kind == "gaussian" and not self.tabulated and self.scale < 1:
             raise ParameterError(
-                f"scale ({self.scale}) must be at least 1: multiply scale and sensitivity by a larger resolution"
+                f"scale ({self.scale}) must be at least 1: multiply scale and sensitivity by the same whole number"
             )
 
     @property

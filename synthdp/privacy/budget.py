@@ -71,7 +71,9 @@ class Account:
         if isinstance(spend, Remaining):
             left = self.remaining
             if left is None:
-                raise BudgetExceededError(f"nothing is left of the budget of {self.budget}")
+                raise BudgetExceededError(
+                    f"nothing is left of the budget of {self.budget}: start again with a larger budget"
+                )
             return left
         return in_currency(spend, type(self.budget))
 
@@ -96,7 +98,8 @@ class Account:
                 self.spent.remove(cost)
                 left = self.remaining
                 raise BudgetExceededError(
-                    f"asked to spend {spend}, but {'only ' + str(left) if left else 'nothing'} is left of {self.budget}"
+                    f"asked to spend {spend}, but {'only ' + str(left) if left else 'nothing'} is left of {self.budget}: "
+                    "ask for less, or start with a larger budget"
                 )
 
     def refund(self, spend: PrivacyLoss) -> None:

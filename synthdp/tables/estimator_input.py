@@ -61,7 +61,7 @@ def input_source(estimator: BaseEstimator, X: Any, *, reset: bool) -> Source:
     else:
         source = FrameSource(checked_table(estimator, X, reset=reset))
     if getattr(source, "is_empty", False):
-        raise DataError("the table has no rows: give a table with at least one row")
+        raise DataError("the table has no rows, so there is nothing to release: give a table with rows")
     return source
 
 

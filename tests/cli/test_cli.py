@@ -192,7 +192,7 @@ BAD_OPTIONS = {
     "delta one": (["--delta", "1"], ["delta (1.0)"]),
     "delta negative": (["--delta", "-0.1"], ["delta (-0.1)"]),
     "neighbours": (["--neighbors", "twins"], ["neighbors ('twins')", "add_remove"]),
-    "solver": (["--solver", "mosek"], ["solver 'mosek' is not installed", "lp"]),
+    "solver": (["--solver", "mosek"], ["solver 'mosek' is not available", "lp"]),
     "mechanism": (["--mechanism", "magic"], ["mechanism ('magic')", "adaptive_marginals"]),
     "target": (["--target", "nobody"], ["'nobody'"]),
     "rows": (["--rows", "0"], ["n_rows (0)"]),

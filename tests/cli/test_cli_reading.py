@@ -209,7 +209,7 @@ def test_rows_are_drawn_that_meet_a_condition(released: Path, case: str) -> None
 @pytest.mark.parametrize(
     ("condition", "words"),
     [
-        ("age > 30 or `in come` == '>50K'", "columns 'age' and 'in come'"),
+        ("age > 30 or `in come` == '>50K'", "columns ('age', 'in come')"),
         ("age > 30 and age < 20", "no value of column 'age'"),
         ("age >", "character 6"),
         ("height > 3", "'height'"),

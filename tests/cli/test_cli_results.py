@@ -213,7 +213,7 @@ BAD_INPUTS = [
     (("answer", NARROW, "--count", "age >"), "character 6"),
     (("answer", NARROW, "--count", "height > 3"), "'height'"),
     (("answer", NARROW, "--count", "__import__('os')"), "character"),
-    (("answer", NARROW, "--count", "age > 3", "sex"), "is not an option"),
+    (("answer", NARROW, "--count", "age > 3", "sex"), "leave 'sex' out"),
     (("answer", NARROW, "--marginal", "height"), "'height'"),
     (("answer", NARROW, "--marginal", "age", "--bins", "0"), "bins (0)"),
     (("answer", NARROW, "--mean", "sex"), "no mean"),

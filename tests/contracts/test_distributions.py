@@ -166,11 +166,11 @@ def test_evidence_of_probability_zero_is_refused_by_naming_columns_only(case):
 @pytest.mark.parametrize(
     ("evidence", "message"),
     [
-        ({5: np.ones(2, bool)}, r"given names column 5, and the columns have the numbers 0 to 4"),
-        ({0: np.ones(3, bool)}, "given: evidence on column 0 must hold 2 booleans or numbers"),
-        ({0: np.ones(2, int)}, "given: evidence on column 0 must hold 2 booleans or numbers"),
-        ({0: np.array([1.0, -0.5])}, "given: evidence on column 0 must be finite and at least 0"),
-        ({0: np.array([1.0, np.inf])}, "given: evidence on column 0 must be finite and at least 0"),
+        ({5: np.ones(2, bool)}, r"given names column 5, but columns are numbered from 0 to 4"),
+        ({0: np.ones(3, bool)}, "given of column 0 must be an array of 2 booleans or numbers"),
+        ({0: np.ones(2, int)}, "given of column 0 must be an array of 2 booleans or numbers"),
+        ({0: np.array([1.0, -0.5])}, "given of column 0 must hold finite numbers of at least 0"),
+        ({0: np.array([1.0, np.inf])}, "given of column 0 must hold finite numbers of at least 0"),
     ],
 )
 def test_evidence_that_does_not_fit_is_refused(case, evidence, message):

@@ -138,7 +138,7 @@ def test_tables_are_evaluated_by_name_and_a_target_is_of_one_of_them() -> None:
     assert "auc" not in found["bills"].scores
     with pytest.raises(ParameterError, match="must be written as"):
         sd.nonprivate_evaluate(given, given, SCHEMA, target="kind")
-    with pytest.raises(DataError, match="is missing among the synthetic tables"):
+    with pytest.raises(DataError, match="is missing from the synthetic tables"):
         sd.nonprivate_evaluate(given, {}, SCHEMA)
 
 

@@ -92,8 +92,9 @@ def door(request: pytest.FixtureRequest) -> Door:
 
 
 def test_a_missing_column_is_named(door: Door, tmp_path: Path) -> None:
-    assert "column 'x3' is missing; the schema has: x0, x1, x2, x3" in refused(
-        door(rows(), tmp_path), tmp_path, DataError, schema=REQUIRED
+    assert (
+        "column 'x3' is missing from the table: add it, or leave it out of the schema, which has: x0, x1, x2, x3"
+        in refused(door(rows(), tmp_path), tmp_path, DataError, schema=REQUIRED)
     )
 
 
@@ -132,7 +133,7 @@ SETTINGS = [
     ({"epsilon": float("nan")}, ParameterError, "epsilon (nan) must be"),
     ({"delta": 1.0}, ParameterError, "delta (1.0) must be"),
     ({"delta": -0.1}, ParameterError, "delta (-0.1) must be"),
-    ({"solver": "mosek"}, SolverUnavailableError, "solver 'mosek' is not installed; available:"),
+    ({"solver": "mosek"}, SolverUnavailableError, "solver 'mosek' is not available: use one of"),
     ({"privacy_unit": "nobody"}, ParameterError, "privacy_unit ('nobody') must be a column"),
     ({"target": "nobody"}, SynthDPError, "'nobody'"),
 ]

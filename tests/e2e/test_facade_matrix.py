@@ -160,7 +160,7 @@ FILES = {"out": "o.csv", "ledger": "l.sqlite", "report": "r.html", "save": "r.re
         (["--mechanism=adaptive_marginals", "--option=planner=none"], "must be a Planner"),
         (["--option=bins=2"], "takes no options"),
         (["--mechanism=magic", "--option=x=2"], "must be one of auto"),
-        (["--mechanism=l1_fit", "--solver=maxent"], "it takes: auto, lp, mw"),
+        (["--mechanism=l1_fit", "--solver=maxent"], "use one of auto, lp, mw"),
     ],
 )
 def test_an_option_that_does_not_apply_is_one_line(options: list[str], words: str, tmp_path: Path) -> None:

@@ -99,7 +99,9 @@ def test_a_label_comes_out_whether_it_was_found_or_not(kind: str, rows: int) -> 
 def test_a_target_and_what_a_workload_names_stay_and_other_columns_do_not() -> None:
     table = pd.DataFrame({name: [f"{name} {i}" for i in range(50)] for name in "abc"} | {"d": [True, False] * 25})
     aimed = sd.SyntheticRelease(target="a")
-    with pytest.warns(DiscoveryWarning, match=r"left out.*: column 'b', 'c'; filled with .*: column 'a'"):
+    with pytest.warns(
+        DiscoveryWarning, match=r"of columns 'b', 'c', so .* leave them out; .* of column 'a', so .* mean nothing"
+    ):
         aimed.fit(table)
     assert set(aimed.sample(5).columns) == {"a", "d"}
     assert any("'a' stays" in note for note in aimed.receipt_.notes)
@@ -169,9 +171,12 @@ def found(least: float) -> Discovered:
 
 
 def test_a_release_says_where_noise_hides_what_many_rows_hold() -> None:
-    with pytest.warns(DiscoveryWarning, match="about 300 rows hold, and only about 1,000 rows hold"):
+    with pytest.warns(
+        DiscoveryWarning,
+        match="in fewer than about 300 rows, and the values that were found occur in only about 1,000 rows",
+    ):
         warn_of_undiscovered(found(300.0), stacklevel=1)
-    assert "noise hides values that fewer than about 300" in discovery_notes(found(300.0))[-1]
+    assert "noise hides values that occur in fewer than about 300" in discovery_notes(found(300.0))[-1]
 
 
 def test_a_release_says_nothing_where_noise_hides_little() -> None:

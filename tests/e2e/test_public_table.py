@@ -96,7 +96,7 @@ def test_nothing_more_is_asked_and_fewer_columns_do() -> None:
     ("settings", "error", "words"),
     [
         ({"public": PRIVATE}, ParameterError, "private table itself"),
-        ({"public": PUBLIC.rename(columns=str.upper)}, DataError, "shares no column"),
+        ({"public": PUBLIC.rename(columns=str.upper)}, DataError, "has no column of the schema"),
         ({"public": PUBLIC.head(0)}, DataError, "no rows"),
         ({"public": PUBLIC, "public_weight": 0}, ParameterError, "public_weight"),
         ({"public": PUBLIC, "public_weight": 1.5}, ParameterError, "public_weight"),

@@ -90,13 +90,13 @@ def test_a_total_of_what_no_row_has_gets_rows() -> None:
 @pytest.mark.parametrize(
     ("totals", "words"),
     [
-        ([1, 2], "must map columns"),
+        ([1, 2], "must be a dict from columns"),
         ({"place": {"x": 1}}, "names column 'place'"),
         ({"age": {1: 3}}, "column 'age', whose levels"),
         ({"region": {"nowhere": 3}}, "'nowhere' for column 'region'"),
         ({"region": {"r0": -1}}, "at least 0"),
         ({"region": {"r0": 0}}, "not all 0"),
-        ({"region": 7}, "must map values"),
+        ({"region": 7}, "must be a dict or Series"),
         ({("region", "sex"): {"r0": 7}}, "one value per column"),
         ({"region": {"r0": 10}, "sex": {"f": 4, "m": 5}}, "contradict"),
         ({("region", "sex"): {("r0", "f"): 10}, "sex": {"m": 10}}, "rows by sex differ"),

@@ -290,7 +290,7 @@ def test_a_comparison_of_a_file_without_a_header_quotes_none_of_it(tmp_path: Pat
     words = [str(tmp_path / name) for name in ("headless.csv", "plain.csv")]
     ran = CliRunner().invoke(main, ["nonprivate-evaluate", *words, "--schema", str(tmp_path / "schema.json")])
     assert ran.exit_code == 2
-    assert "column 'age' is missing from the real table; the schema has: age, city, who" in ran.stderr
+    assert "column 'age' is missing from the real table: add it; the schema has: age, city, who" in ran.stderr
     assert "4711" not in ran.stdout + ran.stderr
 
 

@@ -250,7 +250,10 @@ def test_replacing_a_row_costs_twice_the_noise_of_adding_one() -> None:
 
 
 def test_a_missing_column_is_named_and_nothing_is_spent(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="column 'city' is missing; the schema has: age, city"):
+    with pytest.raises(
+        DataError,
+        match="column 'city' is missing from the table: add it, or leave it out of the schema, which has: age, city",
+    ):
         Curator(TABLE[["age"]], schema=SCHEMA, budget=PureDP(1.0), ledger=tmp_path / "l.sqlite")
     assert not (tmp_path / "l.sqlite").exists()
 

@@ -103,7 +103,7 @@ class Asked:
             if terms[name].table != self.of and terms[name].table not in self.layout.ancestors(self.of):
                 below, above = self.layout.schema.names[terms[name].table], self.layout.schema.names[self.of]
                 raise ParameterError(
-                    f"{name!r} has several values for one row of {above!r}, which has several rows of {below!r}: name "
+                    f"a row of {above!r} can have several values of {name!r}, one per row of {below!r}: ask for "
                     f"a summary, such as '{below}.rows' or '{name if '.' in name else f'{below}.{name}'}.mean'"
                 )
         if isinstance(self.question, Variance | Correlation | Quantile) or _values(self.question):
@@ -218,7 +218,9 @@ class Asked:
             if column is None:
                 continue
             if column.quantity == "label" or (column.temporal and what != "mean"):
-                raise ParameterError(f"column {name!r} holds {column.holds}, which have no {what}")
+                raise ParameterError(
+                    f"column {name!r} holds {column.holds}, which have no {what}: name a column of numbers"
+                )
         weight = getattr(self.question, "weight", None)
         if weight is None:
             return

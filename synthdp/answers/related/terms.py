@@ -113,8 +113,7 @@ def deepest(layout: Layout, tables: set[int], *, of: int | None) -> int:
         if i != lowest and i not in layout.ancestors(lowest):
             one, two = layout.schema.names[i], layout.schema.names[lowest]
             raise ParameterError(
-                f"a row of {one!r} belongs to no row of {two!r}, nor the other way round, so they cannot "
-                "be joined: ask about "
+                f"tables {one!r} and {two!r} cannot be joined, because neither is a child of the other: ask about "
                 f"one table and use a summary of the other, such as '{one}.rows'"
             )
     return lowest
@@ -139,7 +138,10 @@ def _summary(layout: Layout, child: int, column: str, summary: str) -> Term:
     table = layout.tables[child]
     kind = layout.schema.tables[table.name].outputs[column]
     if kind.quantity not in ("number", "truth"):
-        raise ParameterError(f"column {column!r} of table {table.name!r} holds {kind.holds}, which have no {summary}")
+        raise ParameterError(
+            f"column {column!r} of table {table.name!r} holds {kind.holds}, which have no {summary}: name a column of "
+            "numbers"
+        )
     if summary in ("first", "last") and table.period is None:
         raise ParameterError(
             f"the rows of table {table.name!r} have no declared order, so there is no {summary} row: use "

@@ -109,7 +109,7 @@ def minimise(
     if program.status in (cp.INFEASIBLE, cp.INFEASIBLE_INACCURATE):
         return None
     if x.value is None or below.dual_value is None:
-        status = f"HiGHS ended with status {program.status}."
+        status = f"HiGHS ended with status {program.status}; use fewer columns or another mechanism."
         raise SolverFailedError(f"the linear program failed: {status}", status=status)
     solution = np.asarray(x.value, dtype=np.float64)
     stats = program.solver_stats
@@ -145,6 +145,6 @@ def optimum(
     upper = np.full(len(cost), math.inf)
     found = minimise(cost, rows=rows, limits=limits, lower=lower, upper=upper, equal=equal)
     if found is not None and not found.finished:
-        status = "HiGHS stopped before the optimum."
+        status = "HiGHS stopped before the optimum; use fewer columns or another mechanism."
         raise SolverFailedError(f"the linear program failed: {status}", status=status)
     return found

@@ -93,7 +93,10 @@ class Enumeration:
         del incumbents, threshold, rng
         points = math.prod(basis.shape)
         if points > self.max_points:
-            raise ParameterError(f"the grid ({points} points) must have at most max_points ({self.max_points})")
+            raise ParameterError(
+                f"the grid has {points} points, more than max_points ({self.max_points}): raise max_points, or use fewer "
+                "points"
+            )
         cut = _balanced_cut(basis.shape)
         left = _half(basis, range(cut)) * y[:, None]
         right = _half(basis, range(cut, basis.d))

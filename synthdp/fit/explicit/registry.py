@@ -43,7 +43,9 @@ def ready(name: str) -> None:
             importlib.import_module(part)
     except Exception as error:
         if name == BARE:
-            raise SolverUnavailableError(f"solver {name!r} needs highspy and cvxpy {told(error)}; take 'mw'") from error
+            raise SolverUnavailableError(
+                f"solver {name!r} cannot import highspy and cvxpy {told(error)}: use solver='mw'"
+            ) from error
 
 
 def solver_named(name: str) -> Solver:
@@ -56,7 +58,7 @@ def solver_named(name: str) -> Solver:
     """
     key = "lp" if name == AUTO else name
     if key not in SOLVERS:
-        raise SolverUnavailableError(f"solver {name!r} is not installed; available: {', '.join((AUTO, *SOLVERS))}")
+        raise SolverUnavailableError(f"solver {name!r} is not available: use one of {', '.join((AUTO, *SOLVERS))}")
     return SOLVERS[key]
 
 

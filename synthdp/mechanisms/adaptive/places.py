@@ -53,7 +53,9 @@ def check_places(name: str, schema: Schema) -> None:
     if not schema[name].labelled or not schema[name].is_complete:
         raise ParameterError(f"places: the levels of column {name!r} must be declared: Categorical(levels, groups=...)")
     if len(schema) < 2:
-        raise ParameterError("places needs at least one other column: each place is counted together with it")
+        raise ParameterError(
+            "places needs at least one other column in the schema, together with which each place is counted"
+        )
 
 
 def steps_of(axis: Axis) -> list[IntArray]:

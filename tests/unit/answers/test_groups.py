@@ -181,11 +181,11 @@ def test_a_question_without_an_answer_is_refused(exact_release: sd.SyntheticRele
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: sd.count(by=["c", "c"]), "different columns"),
+        (lambda: sd.count(by=["c", "c"]), "each only once"),
         (lambda: sd.correlation("a", "a"), "two different columns"),
-        (lambda: sd.mean("a", by=[3]), "by name"),
+        (lambda: sd.mean("a", by=[3]), "by its name"),
         (lambda: sd.mean("a", by=3), "a list of names"),
-        (lambda: sd.sum("a", weight=3), "by name"),
+        (lambda: sd.sum("a", weight=3), "by its name"),
     ],
 )
 def test_a_question_that_makes_no_sense_is_refused_when_it_is_made(make, message: str) -> None:

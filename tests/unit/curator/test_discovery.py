@@ -136,14 +136,18 @@ def test_noise_is_asked_alike_on_neighbours(monkeypatch, neighbors):
 def test_discovery_is_refused_before_it_spends():
     frame = pd.DataFrame({"n": [1], "c": ["a"]})
     with pytest.raises(
-        SchemaError, match=r"^the levels of column 'c' must be declared, or discovered with a delta above 0$"
+        SchemaError,
+        match=r"^the levels of column 'c' can be discovered only with a delta above 0: give delta, or declare",
     ):
         Curator(frame, budget=PureDP(1.0)).discover(spend=PureDP(1.0))
-    with pytest.raises(SchemaError, match=r"^every column of the schema is declared: there is nothing to discover$"):
+    with pytest.raises(
+        SchemaError,
+        match=r"^discover\(\) needs a column without bounds or levels, and this schema declares all columns: leave",
+    ):
         Curator(frame, schema=Schema({"n": Integer(0, 1)}), budget=BUDGET).discover(spend=BUDGET)
     for loss in (ZCDP(1.0), GaussianDP(1.0), ApproxDP(1.0, 0.0)):
         curator = Curator(frame, budget=loss)
-        with pytest.raises(SchemaError, match=r"^the levels of column 'c' must be declared"):
+        with pytest.raises(SchemaError, match=r"^the levels of column 'c' can be discovered only"):
             curator.discover(spend=loss)
         assert curator.remaining == loss
 

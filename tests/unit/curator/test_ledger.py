@@ -29,7 +29,7 @@ RELATIONS = [
     Adjacency(REPLACE, "person"),
 ]
 PAIRS = list(itertools.permutations(RELATIONS, 2))
-UNCAPPED = "without a cap its spends are recorded, not limited"
+UNCAPPED = r"without a cap its losses are recorded, not limited, so set one with set_cap\(\) or `synthdp ledger --cap`"
 
 
 def ask(relation: Adjacency, ledger: Path, *, dataset: str = "t", table: object = TABLE) -> None:

@@ -187,7 +187,7 @@ def continued(curator, path):
 def test_a_watch_is_continued_on_its_own_rows_and_columns_and_for_its_own_neighbours_only(tmp_path):
     curator, opened = watch()
     save(curator, opened, tmp_path / "s")
-    with pytest.raises(DataError, match="the table that it was opened on"):
+    with pytest.raises(DataError, match="differs from the table of the saved session"):
         continued(Curator(TABLE.iloc[1:], budget=PureDP(1.0)), tmp_path / "s")
     with pytest.raises(DataError, match="'p'"):
         continued(Curator(TABLE.rename(columns={"p": "q"}), budget=PureDP(1.0)), tmp_path / "s")

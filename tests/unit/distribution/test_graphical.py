@@ -163,11 +163,11 @@ def test_evidence_of_probability_zero_is_refused():
 @pytest.mark.parametrize(
     ("potentials", "message"),
     [
-        ({(0, 1): np.full(4, -np.inf)}, "no combination of codes is possible"),
+        ({(0, 1): np.full(4, -np.inf)}, "exclude every row"),
         ({(0, 1): np.zeros(3)}, r"potential of clique \(0, 1\) \(shape \(3,\)\) must have shape \(4,\)"),
         ({(0,): np.array([0.0, np.inf])}, "must be finite or -inf in every cell"),
         ({(0,): np.array([0.0, np.nan])}, "must be finite or -inf in every cell"),
-        ({(0, 2): np.zeros(4)}, "must lie inside a node"),
+        ({(0, 2): np.zeros(4)}, "must lie inside one node"),
     ],
 )
 def test_potentials_that_make_no_sense_are_refused(potentials, message):

@@ -279,5 +279,5 @@ def test_no_grid_has_too_many_grid_points():
 
 
 def test_undeclared_columns_have_no_grid():
-    with pytest.raises(SchemaError, match="declared or discovered"):
+    with pytest.raises(SchemaError, match="declare or discover them first"):
         grid_of(Integer())

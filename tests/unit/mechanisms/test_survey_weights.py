@@ -260,7 +260,7 @@ def test_the_error_of_an_answer_is_that_of_means_and_of_rows():
 
 @pytest.mark.parametrize(
     ("settings", "message"),
-    [({"weight": None}, "weight_bounds needs weight"), ({"weight_bounds": None}, "weight_bounds must be given"),
+    [({"weight": None}, "weight_bounds needs weight"), ({"weight_bounds": None}, "weight_bounds must give"),
      ({"weight_bounds": 5}, "pair of numbers"), ({"weight": 7}, "name of a column"),
      ({"mechanism": "smooth_synthesis"}, "survey weights"), ({"mechanism": "mwem"}, "survey weights")],
 )  # fmt: skip

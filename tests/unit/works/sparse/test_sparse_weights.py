@@ -177,7 +177,7 @@ def test_a_session_goes_on_once_and_where_it_was_opened(asked, tmp_path, monkeyp
         session.ask(STREAM[1])
     with pytest.raises(PrivacyError, match="saved"):
         session.save(tmp_path / "t")
-    with pytest.raises(DataError, match="table that it was opened on"):
+    with pytest.raises(DataError, match="differs from the table of the saved session"):
         resume_session(tmp_path / "s", Curator(TABLE.iloc[1:], budget=PureDP(1.0), neighbors="replace_one"))
     with pytest.raises(PrivacyError, match="opened for neighbours"):
         resume_session(tmp_path / "s", Curator(TABLE, budget=PureDP(1.0)))
