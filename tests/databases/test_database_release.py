@@ -443,7 +443,7 @@ def test_a_folder_is_released_sampled_and_saved_on_the_command_line(tmp_path: Pa
         (["--target", "sex"], "--target"),
         (["--report", "nowhere/report.html"], "cannot be written"),
         (["--out", "db"], "private tables"),
-        (["--out", "full"], "new folder"),
+        (["--out", "full"], "new or empty folder"),
         ([], "no file"),
     ],
 )

@@ -320,7 +320,7 @@ def test_a_published_comparison_gives_a_row_away_and_so_no_release_can_hold_one(
     assert len(found) == 1
     assert found[0].equals(secret)
     assert all("NON-PRIVATE" in str(what) for what in told)
-    with pytest.raises(ParameterError, match="output"):
+    with pytest.raises(ParameterError, match="Release"):
         save(told[0], tmp_path / "r")
     assert not (tmp_path / "r").exists()
 
