@@ -264,8 +264,8 @@ def _as_shown(table: Any, name: str, column: Column) -> RawColumn:
 def _not_makeable(name: str, dtype: str, error: BaseException) -> FormatError:
     """Return the error for a column that a type cannot hold, with the column's name."""
     return FormatError(
-        f"column {name!r} cannot be given its type in the table, {dtype} ({error}): convert the column in the "
-        "table, or change its declaration"
+        f"column {name!r} cannot be written with the type that it has in the given table ({error}): convert the column in "
+        f"the given table (now of type {dtype}), or change its declaration"
     )
 
 

@@ -162,7 +162,7 @@ def test_a_document_of_another_shape_is_refused(document):
 def test_a_type_that_does_not_exist_is_refused_with_the_column(library, dtype):
     schema = Schema({"a": Integer(0, 1)})
     form = TableFormat(library=library, dtypes=(("a", dtype),))
-    with pytest.raises(FormatError, match=r"^column 'a' cannot be given its type in the table, "):
+    with pytest.raises(FormatError, match=r"^column 'a' cannot be written with the type that it has"):
         built(form, schema, {"a": np.arange(2)})
 
 
