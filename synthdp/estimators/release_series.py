@@ -315,7 +315,10 @@ class ReleaseSeries:
         return _one(found.difference(self._checked(first), self._checked(second)))
 
     def trend(self, question: Question, *, cumulative: bool = False) -> Any:
-        """Return the mean change of the answer per period with its error bar, by generalised least squares.
+        """Return the mean change of the answer per period, by generalised least squares, as errors are correlated.
+
+        The result is a dataframe of one row: ``estimate``, ``standard_error`` and the 95 % interval, ``lower`` and
+        ``upper``.  ParameterError is raised before the second period.
 
         Parameters
         ----------

@@ -101,9 +101,11 @@ def odd_share(counts: Mapping[Any, int], lattice: Lattice) -> float:
 
 
 def exact_lattice(largest: float) -> Lattice | None:
-    """Return the lattice of the decimals that floats up to ``largest`` hold exactly, at most twelve.
+    """Return the finest lattice of a power of ten on which floats up to ``largest`` are told apart.
 
-    Return ``None`` if no decimal is exact.
+    It has at most twelve decimals.  A draft declares it where numbers lie on no wider lattice.
+
+    Return ``None`` if not even one decimal fits.
     """
     decimals = min(MOST_DECIMALS, math.floor(math.log10(LARGEST_EXACT / max(largest, 1.0))))
     return Lattice(Fraction(1, 10**decimals)) if decimals > 0 else None

@@ -399,7 +399,11 @@ def _order(level: Any) -> tuple[bool, Any]:
 
 
 def _about_persons(name: str, seen: Seen) -> str:
-    """Return the comment on a column that may name persons; "" if its name or its repetition speaks against it."""
+    """Return the comment that asks whether a column names persons, who then should be the privacy unit; "" if hardly.
+
+    Without a unit each row is protected by itself, and a person with many rows less.  A column hardly names persons if
+    its name is not like an identifier's.  Nor does it if values are few, hardly repeat, or repeat in very many rows.
+    """
     different = len(seen.counts)
     repeats = different >= FEWEST_PERSONS and not seen.names_rows and seen.present <= MOST_ROWS_EACH * different
     return OF_PERSONS.format(rows=seen.present / different) if repeats and _NAMES_ROWS.search(name) else ""

@@ -52,7 +52,7 @@ ABOUT = {
     "title": "Title of the table", "publisher": "Who publishes it", "region": "Which region it describes",
     "use": "What it is meant for", "contact": "Whom a reader may ask about it",
 }  # fmt: skip
-"""The page's labels for the fields of `synthdp.report.guidelines.About`, which only a publisher can fill in."""
+"""The page's labels for five fields of `synthdp.report.guidelines.About`, which only a publisher can fill in."""
 
 LONGEST_WORDS = 200
 """Characters of a note or of a field of `ABOUT`, at most.  A safety limit."""

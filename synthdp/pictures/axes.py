@@ -127,7 +127,11 @@ def over_time_panel(shown: OverTime, *, title: str) -> Draw:
 def trade_off_panel(
     points: Sequence[tuple[float, float]], *, independent: float, recommended: float, title: str
 ) -> Draw:
-    """Return a function that draws the expected error, a fraction of all rows, against epsilon."""
+    """Return a function that draws the expected error, in rows of 100, against epsilon; errors are given as fractions.
+
+    ``independent`` is the error of columns without relations, a dashed line.  ``recommended``, one of the epsilons, is
+    marked.
+    """
 
     def draw(chart: Axes) -> None:
         losses, errors = np.array(points).T

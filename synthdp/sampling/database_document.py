@@ -227,7 +227,7 @@ def _read_distances(document: Mapping[str, Any], source: DocumentSource) -> Pers
 
 
 def _table_document(table: PersonTable, store: Store) -> dict[str, Any]:
-    """Return the JSON document of one person table; groupings and tables get numbers in the store."""
+    """Return the JSON document of one person table; groupings, which many tables share, are numbers in the store."""
     other = table.other_grouping
     return {
         "kind": table.kind.name,

@@ -128,13 +128,13 @@ def read(series: Any, column: Column) -> RawColumn:
 
 
 def array(column: Column, raw: RawColumn, name: str) -> tuple[Any, bool]:
-    """Return raw values as an Arrow array of the named type, and whether its field must allow nulls."""
+    """Return raw values as an Arrow array of the type called ``name``, and whether its field must allow nulls."""
     values = values_of(column, raw, name)
     return values, can_be_null(name) or values.null_count > 0
 
 
 def values_of(column: Column, raw: RawColumn, name: str) -> Any:
-    """Return raw values as an Arrow array of the named type; raise FormatError if the type cannot hold them."""
+    """Return raw values as an Arrow array of the type called ``name``; FormatError if the type cannot hold them."""
     kind = type_named(name)
     unfit = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
     with instead_of(*unfit, say=FormatError(f"{kind} cannot hold the values that the schema declares")):

@@ -109,7 +109,7 @@ def read(series: pl.Series, column: Column) -> RawColumn:
 
 
 def array(column: Column, raw: RawColumn, name: str) -> pl.Series:
-    """Return raw values as a polars Series of the named type; raise FormatError if the type cannot hold them."""
+    """Return raw values as a polars Series of the type called ``name``; FormatError if the type cannot hold them."""
     kind = type_named(name, casting.levels_as_text(raw.levels, column) if isinstance(raw, Labels) else [])
     with instead_of(
         pl.exceptions.PolarsError, say=FormatError(f"{kind} cannot hold the values that the schema declares")

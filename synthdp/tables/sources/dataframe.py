@@ -64,7 +64,7 @@ class Library(Protocol):
         ...
 
     def array(self, column: Column, raw: RawColumn, name: str, /) -> Any:
-        """Return raw values as a column of the named type of this library.
+        """Return raw values as a column of this library, of its type called ``name``.
 
         Raises
         ------

@@ -145,7 +145,10 @@ def _counting(schema: Schema) -> str:
 
 
 def _kind(column: Column) -> str:
-    """Return the kind of type that a column is assumed to have in the database."""
+    """Return the kind of type, a key of `_KINDS`, that a column is assumed to have, as no database is asked.
+
+    Another word comes back for a column that has no type there, such as a length of time.
+    """
     if column.stored_as == "day":
         return "day"
     return "real" if column.quantity == "number" and column.real else column.quantity

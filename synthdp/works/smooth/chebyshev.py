@@ -54,10 +54,10 @@ def tensor_swap(t: int, d: int, *, denominator: int, scales: IntArray | None = N
 
 
 def degree_scales(t: int, growth: float, *, denominator: int) -> IntArray:
-    """Return the whole number that stands for 1 by the largest degree q of a term, (t,).
+    """Return the whole number that stands for 1 by the largest degree q = 0 ... t - 1 of a term, (t,).
 
-    It is denominator / q^growth, rounded, and at least `LEAST_SCALE`. All sums get equal noise, so the noise of an
-    average grows as q^growth.
+    It is denominator / max(q, 1)^growth, rounded, and at least `LEAST_SCALE`, or the denominator if that is less.  All
+    sums get equal noise, so the noise of an average grows as q^growth.
     """
     falling = np.rint(denominator * np.maximum(np.arange(t), 1.0) ** -growth)
     return np.maximum(falling, min(LEAST_SCALE, denominator)).astype(np.int64)
