@@ -139,7 +139,7 @@ def reached_by(shares: FloatArray, cumulative: FloatArray) -> tuple[IntArray, Fl
 def _errors(
     leaves: FineBinCounts, found: IntArray, share: FloatArray, cumulative: FloatArray, at: IntArray
 ) -> FloatArray:
-    """Return the standard errors of an estimated distribution function at steps ``at``, (len(at),).
+    """Return standard errors of an estimated distribution function at some steps, (len(at),), as fractions of the rows.
 
     The function is a ratio of two estimated sums of rows; the error is of first order.
     """

@@ -102,7 +102,7 @@ def _undiscovered(found: Discovered) -> str | None:
 
 
 def _coarse(found: Discovered) -> str:
-    """Return the note for a table whose values are mostly hidden by noise."""
+    """Return the warning text for a table whose values are mostly hidden by noise."""
     held = f"only about {found.rows:,.0f} rows hold values that were found" if found.rows >= 1 else "nothing was found"
     return (
         f"noise hides values that fewer than about {found.least:,.0f} rows hold, and {held}: declare bounds and levels, "
@@ -158,7 +158,10 @@ def learned_notes(release: Release[SyntheticModel]) -> tuple[str, ...]:
 
 
 def _ends(name: str, refinement: Refinement) -> str:
-    """Return a note on where synthetic numbers of a column end, if most of its range lies beyond; otherwise ""."""
+    """Return a note on where synthetic numbers of a column end, if most of its range lies beyond; otherwise "".
+
+    It is "" too for columns that are discovered, hold no numbers, or have no synthetic number.
+    """
     axis = refinement.fine
     column, grid = axis.column, axis.grid
     filled = np.flatnonzero((refinement.weights > 0)[axis.cells] & (axis.starts < grid.regular))
@@ -201,7 +204,7 @@ def warn_of_misfits(shares: Mapping[str, MisfitShare | None], *, stacklevel: int
 
 
 def _mostly_misfits(clear: Mapping[str, MisfitShare]) -> list[str]:
-    """Return the columns in which significantly more than half of the values are out of domain."""
+    """Return the columns in which significantly more than half of the values are out of domain: they mean nothing."""
     return [name for name, one in clear.items() if one.share - SURELY * one.stddev > HALF]
 
 

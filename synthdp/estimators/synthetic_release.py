@@ -727,7 +727,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
     def _outer(self, table: Any, like: Any = None) -> Any:
-        """Return the table as an array if the input was an array, else unchanged."""
+        """Return the table as an array if ``like``, or without it the fitted input, was an array; else unchanged."""
         array = self._array if like is None else not is_table(like)
         return np.asarray(table) if array and not isinstance(like, Source) else table
 

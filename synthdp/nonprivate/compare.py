@@ -149,7 +149,10 @@ def _read(table: Source, name: str, column: Column, who: str) -> list[RawColumn]
 
 
 def _levels(name: str, real: Sequence[RawColumn], synthetic: Sequence[RawColumn]) -> ColumnView:
-    """Return a bar chart of a column of levels: the percentages in both tables, the most frequent level first."""
+    """Return a bar chart of a column of levels: the percentages in both tables, the most frequent level first.
+
+    A table without any value gives one bar, "missing".
+    """
     ours, theirs = (_shares_of_levels(blocks) for blocks in (synthetic, real))
     levels = sorted({*ours, *theirs}, key=lambda level: -ours.get(level, 0.0) - theirs.get(level, 0.0))
     shown = tuple(Bar(level, ours.get(level, 0.0), beside=theirs.get(level, 0.0)) for level in levels[:SHOWN_LEVELS])

@@ -112,7 +112,7 @@ def exact_lattice(largest: float) -> Lattice | None:
 
 
 def _hardly_lose(values: FloatArray, rows: FloatArray, odd: BoolArray, decimals: int) -> bool:
-    """Return whether rounding the odd numbers to some decimals loses hardly anything.
+    """Return whether rounding the odd numbers, which have more decimals than the rest, loses hardly anything.
 
     It does if at most half of the different numbers and 5 % of the rows are odd, and their quartiles lie many steps
     apart.
@@ -126,7 +126,8 @@ def _hardly_lose(values: FloatArray, rows: FloatArray, odd: BoolArray, decimals:
 def _on(values: FloatArray, decimals: int) -> BoolArray:
     """Return which numbers have at most ``decimals`` decimals, (values,) booleans.
 
-    A negative number of decimals means zeros before the decimal point.
+    Digits that rounding to 32 bits made do not count.  A negative number of decimals means zeros before the decimal
+    point.
     """
     with np.errstate(over="ignore", invalid="ignore"):  # beyond the floats: nothing to learn
         scaled = values * 10.0**decimals
@@ -138,7 +139,7 @@ def _on(values: FloatArray, decimals: int) -> BoolArray:
 def _of_round_numbers(values: FloatArray) -> Lattice:
     """Return the lattice of 1000, 100 or 10 if 99 % of the numbers are its multiples, the largest first, else of 1.
 
-    Fewer than 100 different numbers give the lattice of 1.
+    Such numbers were rounded by hand.  Fewer than 100 different numbers give the lattice of 1.
     """
     many = len(values) * ODD_ONES >= 1
     power = next((power for power in (3, 2, 1) if many and (~_on(values, -power)).mean() <= ODD_ONES), 0)

@@ -275,7 +275,7 @@ def _why_left_out(name: str, seen: Seen | None) -> str:
 
 
 def _is_sound(entry: Entry) -> bool:
-    """Return whether a schema accepts a drafted column."""
+    """Return whether a schema accepts a drafted column; others are left out, so that the draft can be read."""
     try:
         columns, _, _ = read_document(document_of([entry], comment=ABOUT), source="the draft")
         Schema(columns)
@@ -285,7 +285,10 @@ def _is_sound(entry: Entry) -> bool:
 
 
 def _is_free_text(seen: Seen) -> bool:
-    """Return whether most values are long texts that hardly repeat; no categorical column can describe them."""
+    """Return whether most values are long texts that hardly repeat; no categorical column can describe them.
+
+    Texts count as long with four words on average, or with two words and more than 40 letters.
+    """
     texts = [value for value in seen.counts if isinstance(value, str)]
     if not texts or len(texts) < seen.present / 2:
         return False
@@ -389,7 +392,7 @@ def _codes(seen: Seen, numbers: Entry) -> Entry:
 
 
 def _is_dense(seen: Seen) -> bool:
-    """Return whether whole numbers fill at least half of their range, as serial numbers do."""
+    """Return whether whole numbers fill at least half of their range, as serial numbers of rows do."""
     return bool(max(seen.counts) - min(seen.counts) < 2 * len(seen.counts))
 
 
@@ -426,7 +429,10 @@ def _written(kind: Column) -> Entry:
 
 
 def _about_format(kind: Column, seen: Seen) -> str:
-    """Return the comment on the format of a column's cells; "" without a format."""
+    """Return the comment on the format of a column's cells and on its words; "" without either.
+
+    It asks too whether day and month are exchanged, where all days could be months.
+    """
     pattern = getattr(kind, "format", None)
     said = "" if pattern is None else OF_FORMAT.format(format=pattern)
     if getattr(kind, "words", ()):
@@ -481,7 +487,11 @@ def _numbers(name: str, kind: Column, seen: Seen) -> Entry:
 
 
 def _stands_apart(code: int, seen: Seen) -> bool:
-    """Return whether a number of `_CODES` is frequent, and far below or above all values that are no such numbers."""
+    """Return whether a number of `_CODES` is frequent, and far below or above all values that are no such numbers.
+
+    Far is 1.5 times the largest, or below 0 if no other is.  A column of few different numbers, or of such numbers
+    alone, has none.
+    """
     if seen.counts.get(code, 0) < max(SHARED, seen.present / 1000) or len(seen.counts) < 4:
         return False
     rest = [value for value in seen.counts if value not in _CODES]
