@@ -239,7 +239,10 @@ def marks_between(low: int, high: int, quantity: Quantity) -> list[tuple[float, 
 
 
 def _moments(low: int, high: int, *, clock: bool) -> list[tuple[int, str]]:
-    """Return (microseconds, text) of the marks of an axis of moments or of times of day."""
+    """Return (microseconds, text) of the marks of an axis of moments or of times of day, all within the range.
+
+    The finest round steps of which there are few are taken.
+    """
     for unit, steps in _STEPS:
         ends = [int(np.datetime64(end, "us").astype(f"M8[{unit}]").astype(np.int64)) for end in (low, high)]
         for step in steps:
@@ -253,7 +256,7 @@ def _moments(low: int, high: int, *, clock: bool) -> list[tuple[int, str]]:
 
 
 def _text(time: str, *, clock: bool) -> str:
-    """Return numpy's text of a time without the parts that are equal for all marks, such as seconds or the year."""
+    """Return numpy's text of a mark's time, of a day alone or without the year; times of day have no day."""
     day, _, moment = time.partition("T")
     if not moment:
         return "0:00" if clock else day

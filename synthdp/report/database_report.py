@@ -225,7 +225,10 @@ def _steps(
 
 
 def _strongest(pairs: Sequence[_Pair], anchor: str) -> tuple[list[tuple[float, str]], list[tuple[PairView, str]]]:
-    """Return (Cramér's V, names) of the strongest pairs, and pictures of the pairs that are strong enough to see."""
+    """Return (Cramér's V, names) of the strongest pairs, and pictures of the pairs that are strong enough to see.
+
+    Twice `DRAWN` pairs are listed, at most; pairs without rows are left out.
+    """
     found = []
     for first, second, a, b in pairs:
         if not _rows(a[1]):
@@ -249,7 +252,7 @@ def _strongest(pairs: Sequence[_Pair], anchor: str) -> tuple[list[tuple[float, s
 
 
 def _rows(raw: RawColumn) -> int:
-    """Return how many rows a raw column has."""
+    """Return how many rows a raw column has, labels or numbers."""
     return len(raw.values if isinstance(raw, Numbers) else raw.codes)
 
 
