@@ -265,7 +265,10 @@ def _text(time: str, *, clock: bool) -> str:
 
 
 def _lengths(low: int, high: int) -> list[tuple[int, str]]:
-    """Return (microseconds, text) of the marks of an axis of durations."""
+    """Return (microseconds, text) of the marks of an axis of durations, all within the range.
+
+    Their unit is the longest of which the range has two.
+    """
     name, size = next((one for one in _LENGTHS if (high - low) / one[1] >= 2), _LENGTHS[-1])
     step = round_step(max((high - low) / size, 1.0) / TIME_MARKS)
     found = {f"{in_figures(value)} {name}": round(value * size) for value in multiples(step, low / size, high / size)}
