@@ -347,7 +347,7 @@ def number(value: Any) -> int | float:
 def _is_short_text(text: object) -> bool:
     """Return whether a column's source is a printable text of 1 to `LONGEST_SOURCE` characters.
 
-    What a draft appended does not count.
+    What a draft appended does not count.  A receipt shows it in one line.
     """
     return (
         isinstance(text, str)

@@ -144,7 +144,10 @@ class TimeFormat:
         return (self._day(told, numbers) - _EPOCH) // _MICROSECOND + inside - _offset(told.get("z"))
 
     def _day(self, told: Mapping[str, str], numbers: Mapping[str, int]) -> dt.datetime:
-        """Return the day that the matched parts name; the first day where only a month or a year is named."""
+        """Return the day that the matched parts name; the first day where only a month or a year is named.
+
+        ValueError is raised for a day that does not exist; `read` then gives ``None``.
+        """
         year = numbers["Y"] if "Y" in numbers else self.last_year - (self.last_year - numbers["y"]) % 100
         if "j" in numbers:
             day = dt.datetime(year, 1, 1) + dt.timedelta(days=numbers["j"] - 1)  # noqa: DTZ001 - see _EPOCH
@@ -247,7 +250,7 @@ def _what_is_wrong(codes: list[str], quantity: str) -> str:
 
 @lru_cache(maxsize=256)
 def _compiled(parts: tuple[tuple[str, str, bool], ...], quantity: str) -> re.Pattern[str]:
-    """Return the regular expression that reads a time format.  Numbers without text between them must have all digits."""
+    """Return the regular expression that reads a time format; numbers beside each other must have all digits."""
     found = ["(?P<minus>-)?"] if quantity == "length" else []
     first = next(code for code, _, _ in parts if code)
     for i, (code, text, _) in enumerate(parts):

@@ -84,7 +84,7 @@ def check_spacing(
 
 
 def _exact(number: float) -> Fraction:
-    """Return a number as the fraction that its decimal text shows: 0.1 is 1/10."""
+    """Return a number as the fraction that its decimal text shows, so that steps are exact: 0.1 is 1/10."""
     return Fraction(repr(number))
 
 

@@ -457,7 +457,10 @@ def _check_times(column: Datetime | Duration, where: str) -> None:
 
 
 def _check_rise(lower: Any, upper: Any, *, column: Datetime | Duration | Time, where: str) -> None:
-    """Raise SchemaError unless the lower bound is below the upper one, also when both are rounded down to the resolution."""
+    """Raise SchemaError unless the lower bound is below the upper one, also when both are rounded to the resolution.
+
+    They are rounded down.
+    """
     if not lower < upper:
         raise SchemaError(f"{where}: lower ({column.lower}) must be below upper ({column.upper})")
     if column.steps[0] == column.steps[1]:

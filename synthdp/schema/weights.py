@@ -13,7 +13,8 @@ from synthdp.figures import in_figures
 from synthdp.schema.column import Interval, Known, Quantity, register, values_as_tuple
 
 CLASSES = 16
-"""Number of bins of a survey weight, by default.  Tuned: `benchmarks/utility/weights.py --sweep classes`."""
+"""Number of bins of a survey weight, by default.  More tell unequal weights better apart, and leave each bin fewer rows
+beside the same noise.  Tuned: `benchmarks/utility/weights.py --sweep classes`."""
 
 MOST_CLASSES = 64
 """Most bins of a survey weight: every marginal with it has that many times as many cells.  A safety limit."""

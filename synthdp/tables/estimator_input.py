@@ -259,7 +259,10 @@ def join_label(X: Any, y: Any, *, name: str | None = None, typed: bool = False) 
 
 
 def _label_beside(frame: nw.DataFrame[Any], y: Any) -> nw.Series[Any]:
-    """Return labels as a column of the frame's library, with a type that does not depend on their values."""
+    """Return labels as a column of the frame's library, with a type that does not depend on their values.
+
+    A type that followed from values would show something of them.
+    """
     if isinstance(y, pd.Series) and frame.implementation.is_pandas():
         return nw.from_native(y.reset_index(drop=True), series_only=True)
     given = nw.from_native(y, series_only=True, pass_through=True)

@@ -231,7 +231,11 @@ def _keeping_sums(raw: Numbers) -> Numbers:
 
 
 def _holds_all(library: str, column: Column, dtype: str) -> bool:
-    """Return whether a type holds the smallest and the largest number of a column without clipping."""
+    """Return whether a type holds the smallest and the largest number of a column without clipping.
+
+    Derived columns get a wider type otherwise.  It is True for columns of no numbers, and for types that `why_not`
+    refuses.
+    """
     if column.quantity != "number" or why_not(library, column, dtype) is not None:
         return True
     ends = np.array(bounds_of(column))
@@ -243,7 +247,10 @@ def _holds_all(library: str, column: Column, dtype: str) -> bool:
 
 
 def _tells_apart(library: str, column: Column, dtype: str) -> bool:
-    """Return whether a type keeps many different keys different; a byte or a boolean would not."""
+    """Return whether a type keeps many different keys different; a byte or a boolean would not.
+
+    It is True for columns that are no keys, and for types that `why_not` refuses.
+    """
     if not column.names_rows or why_not(library, column, dtype) is not None:
         return True
     built = library_named(library)
@@ -257,7 +264,7 @@ def _tells_apart(library: str, column: Column, dtype: str) -> bool:
 
 
 def _as_shown(table: Any, name: str, column: Column) -> RawColumn:
-    """Return a column of a built table as raw values, so that sums computed from it match the shown numbers."""
+    """Return a column of a built table as raw values, so that numbers computed from it match the shown ones."""
     return next(iter(FrameSource(table).blocks({name: column})))[name]
 
 

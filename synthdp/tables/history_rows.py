@@ -58,7 +58,7 @@ def with_history(tables: Mapping[str, Any], schema: DatabaseSchema) -> pd.DataFr
 
 
 def _levels(schema: DatabaseSchema, table: str, column: str) -> list[Any]:
-    """Return a column's levels; none for numbers."""
+    """Return a column's levels, by which its labels get their order; none for numbers."""
     kind = schema.tables[table][column]
     return list(getattr(kind, "levels", None) or [])
 

@@ -146,7 +146,7 @@ def text_of_level(level: object) -> str:
 
 
 def _as_written(labels: Labels, column: Column) -> Labels:
-    """Return labels with texts read by the column's declared text format; unreadable texts become opaque labels."""
+    """Return labels with texts read by the column's declared text format, if it has one; others are opaque labels."""
     form = column.cells
     if form is None:
         return labels
@@ -155,7 +155,10 @@ def _as_written(labels: Labels, column: Column) -> Labels:
 
 
 def _cells_of(column: Column, usual: Callable[[Any], int | None]) -> Callable[[Any], int | None]:
-    """Return a function that reads a cell of a column of times, by its declared text format or else by ``usual``."""
+    """Return a function that reads a cell of a column of times, by its declared text format or else by ``usual``.
+
+    With a format a whole number is read as its digits, such as 20260131.
+    """
     form = column.cells
     if form is None:
         return usual
@@ -172,7 +175,10 @@ def _cells_of(column: Column, usual: Callable[[Any], int | None]) -> Callable[[A
 
 
 def _with_declared_levels(labels: Labels, column: Column) -> Labels:
-    """Return labels in which texts are replaced by the declared levels they mean: "yes" by True, "7" by 7."""
+    """Return labels in which texts are replaced by the declared levels they mean: "yes" by True, "7" by 7.
+
+    Files of texts have them so. Labels of levels that all are texts stay as they are.
+    """
     levels = labels_of(column)
     texts = {text_of_level(level): level for level in levels}
     numbers = {level: level for level in levels if not isinstance(level, str)}
@@ -204,7 +210,10 @@ def _read_each(labels: Labels, read: Callable[[Any], int | None]) -> Numbers:
 
 
 def _within(read: Callable[[Any], int | None], level: object) -> int | None:
-    """Return a reader's result for one value, clipped to 62 bits; ``None`` if the value cannot be read."""
+    """Return a reader's result for one value, clipped to 62 bits; ``None`` if the value cannot be read.
+
+    The difference of two such results fits in 64 bits.
+    """
     try:
         value = read(level)
     except (TypeError, ValueError, ArithmeticError, AttributeError):

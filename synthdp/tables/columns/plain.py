@@ -132,7 +132,10 @@ def plain(value: object) -> object:
 
 
 def _plain(value: Any, kind: type) -> object:
-    """Return a cell of a rarer type as a safe value; values of derived classes are read as their built-in base."""
+    """Return a cell of a rarer type as a safe value; values of derived classes are read as their built-in base.
+
+    Code of a foreign class could see private rows.  Values of unknown types become `Opaque`.
+    """
     if kind in _SAFE:
         return value
     if kind.__module__ == "numpy" and issubclass(kind, np.generic):
@@ -185,7 +188,7 @@ def _datetime(moment: dt.datetime) -> dt.datetime:
 
 
 def _timestamp(moment: pd.Timestamp) -> pd.Timestamp | np.datetime64:
-    """Return a pandas Timestamp whose zone is a plain offset, or the moment in UTC if the offset cannot be used."""
+    """Return a pandas Timestamp whose zone is a plain offset, or NumPy's moment in UTC if the offset cannot be used."""
     try:
         offset = moment.utcoffset()
         return moment if offset is None else moment.tz_convert(dt.timezone(offset))

@@ -155,7 +155,10 @@ def _missing(series: pl.Series) -> Any:
 
 
 def _flags(series: pl.Series, column: Column) -> RawColumn:
-    """Return truth values as labels or as the numbers 0 and 1, whichever the declared column needs."""
+    """Return truth values as labels or as the numbers 0 and 1, whichever the declared column needs.
+
+    All are missing in a column of times.
+    """
     if column.temporal:
         return all_missing(len(series))
     flags = series.fill_null(value=False).cast(pl.Int64).to_numpy()
