@@ -370,7 +370,7 @@ class DatabaseSchema:
             )
 
     def _check_tables(self) -> None:
-        """Raise SchemaError for column names that begin with "#", too deep chains of tables, or too large records."""
+        """Raise SchemaError for column names that begin with "#", as names in the model do, or too large records."""
         for name, schema in self.tables.items():
             for column in schema:
                 if column.startswith("#"):

@@ -183,7 +183,7 @@ class TableFormat:
         return library.frame({name: arrays[name] for name in types})
 
     def _is_whole(self, name: str) -> bool:
-        """Return whether the type of a numeric column can hold integers only."""
+        """Return whether the type of a numeric column holds integers only, so that survey weights must be rounded."""
         dtype, free = dict(self.dtypes)[name], Continuous(0, LARGEST_REAL)
         built = library_named(self.library)
         shown = _as_shown(built.frame({"x": built.array(free, Numbers(np.array([1.25])), dtype)}), "x", free)

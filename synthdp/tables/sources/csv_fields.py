@@ -222,7 +222,10 @@ def header_names(fields: Sequence[str], where: str) -> tuple[str, ...]:
 
 
 def _of_older(texts: Sequence[str], codes: IntArray) -> tuple[list[str], IntArray]:
-    """Return distinct texts, with undecodable bytes read as `OLDER`, and each row's index among them, (rows,)."""
+    """Return distinct texts, with undecodable bytes read as `OLDER`, and each row's index among them, (rows,).
+
+    Texts that become equal are one.
+    """
     place: dict[str, int] = {}
     new = np.array([place.setdefault(text.translate(_OLDER_BYTES), len(place)) for text in texts], np.int64)
     return [*place], new[codes]

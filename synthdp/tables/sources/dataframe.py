@@ -266,7 +266,10 @@ def _kind_named(name: str) -> Column | None:
 
 
 def _kind_of(dtype: Any, *, nullable: bool) -> Column:
-    """Return the incomplete column declaration that a narwhals dtype suggests."""
+    """Return the incomplete column declaration that a narwhals dtype suggests.
+
+    It is a categorical column with "other" for any type that is not a number, truth value or time.
+    """
     if dtype.is_integer():
         return Integer(nullable=nullable)
     if dtype.is_numeric():

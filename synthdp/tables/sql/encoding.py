@@ -180,7 +180,8 @@ def stages_of(column: Column, asked: SelectedColumn, value: str, j: int, words: 
 def _as_it_comes(asked: SelectedColumn, value: str) -> tuple[str | None, str]:
     """Return the kind and SQL of a PostgreSQL value that is fetched as a text or as microseconds, to be encoded as fetched.
 
-    An enum, uuid or inet is compared as its text, a time of day and an interval as microseconds.
+    An enum, uuid or inet is compared as its text, a time of day and an interval as microseconds.  The kind is ``None``
+    for any other value, whose SQL stays as it is.
     """
     if asked.sql == "{}" or asked.arrives is None or asked.sql.startswith("convert_to"):
         return None, value
@@ -371,7 +372,7 @@ def _of_interval(interval: Interval, grid: Grid, value: str, j: int, words: Word
 
 
 def _null(grid: Grid) -> int:
-    """Return the grid index of a missing value."""
+    """Return the grid index of a missing value: out of domain, or "other", if the column cannot have one."""
     return grid.other if grid.null is None else grid.null
 
 
