@@ -232,7 +232,7 @@ def _of_older(texts: Sequence[str], codes: IntArray) -> tuple[list[str], IntArra
 
 
 def _fitted(record: list[str], width: int) -> list[str]:
-    """Return a record with ``width`` fields: cut, or filled with empty ones."""
+    """Return a record with ``width`` fields, cut or filled with empty ones, so that lines of any length are read."""
     return [*record, *itertools.repeat("", width - len(record))][:width]
 
 

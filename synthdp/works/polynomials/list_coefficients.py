@@ -208,7 +208,10 @@ def canonical(codes: Codes, m: int) -> CanonicalLists:
 
 
 def _compact(kept: BoolArray, variable: IntArray, value: IntArray, output: IntArray, word: IntArray) -> CanonicalLists:
-    """Return the lists with their non-idle rules moved to the front, in order."""
+    """Return the lists with their non-idle rules moved to the front, in order, and their lengths.
+
+    Lists of one length then share their polynomials. The default answer is the bit after the last rule's output.
+    """
     front = np.argsort(~kept, axis=1, kind="stable")
     length = kept.sum(axis=1).astype(np.int64)
     outputs = np.take_along_axis(np.where(kept, output, 0), front, axis=1)

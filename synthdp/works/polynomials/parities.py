@@ -172,7 +172,10 @@ def _cells(bits: Words) -> IntArray:
 
 
 def _masks(d: int, level: int) -> IntArray:
-    """Return the masks of all sets of ``level`` of d bits, in lexicographic order of the sets."""
+    """Return the masks of all sets of ``level`` of d bits, in lexicographic order of the sets, (sets,).
+
+    They pick the sets' sums from a transform of all cells.
+    """
     return np.asarray((np.int64(1) << subsets_of(d, level)).sum(axis=1), np.int64)
 
 
@@ -218,7 +221,10 @@ def _count(chunk: Words, order: int, combine: Combine) -> Sequence[IntArray]:
 
 
 def _padded(chunk: Words) -> Words:
-    """Return the chunk as a contiguous array whose number of words is a multiple of 8, filled up with 0."""
+    """Return the chunk as a contiguous array whose number of words is a multiple of 8, filled up with 0.
+
+    Eight counts of words then make one 64-bit word, see `_row_popcounts`.
+    """
     width = -(-chunk.shape[1] // 8) * 8
     padded = np.zeros((len(chunk), width), np.uint64)
     padded[:, : chunk.shape[1]] = chunk
@@ -228,7 +234,8 @@ def _padded(chunk: Words) -> Words:
 def _row_popcounts(block: Words, ones: NDArray[np.uint8]) -> IntArray:
     """Return the number of 1s in each row of words, (rows,).
 
-    Bits are counted per byte, then added in the 16-bit lanes of 64-bit words.
+    Bits are counted per word, a byte each, and then added in the 16-bit lanes of 64-bit words. That is several times
+    faster than adding single counts.
     """
     np.bitwise_count(block, out=ones)
     bytes_ = ones.view(np.uint64)

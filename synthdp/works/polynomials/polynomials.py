@@ -158,7 +158,7 @@ def subsets_of(d: int, size: int) -> IntArray:
 
 @cache
 def _binomials(d: int, size: int) -> IntArray:
-    """Return n choose ``size`` for n from 0 to d."""
+    """Return n choose ``size`` for n from 0 to d, (d + 1,), from which `ranks` adds up a subset's position."""
     return frozen(np.array([math.comb(n, size) for n in range(d + 1)], np.int64))
 
 
@@ -261,7 +261,7 @@ def _of_degree(values: tuple[float, ...], order: int, price: FloatArray) -> Coef
 
 
 def _checked(values: tuple[float, ...], b: FloatArray) -> Coefficients:
-    """Return coefficients with their largest error, computed in exact arithmetic."""
+    """Return coefficients with their largest error, computed in exact arithmetic, since floats would cancel."""
     exact = [Fraction(float(one)) for one in b]
     errors = [
         abs(sum((one * size for one, size in zip(exact, row, strict=True)), Fraction(0)) - Fraction(float(value)))

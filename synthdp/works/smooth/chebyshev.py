@@ -137,7 +137,10 @@ def swap_by_degree(
 
 
 def _coarse(t: int) -> int:
-    """Return t, from 64 on rounded up to a number with six leading bits, so that few bounds need computing."""
+    """Return t, from 64 on rounded up to a number with six leading bits, so that few bounds need computing.
+
+    The bound of more degrees holds for fewer.
+    """
     unit: int = 2 ** max(0, t.bit_length() - 6)
     return -(-t // unit) * unit
 
@@ -179,12 +182,12 @@ def _most_on_grid(function: Callable[[FloatArray], FloatArray], t: int) -> float
 
 
 def _step(t: int) -> float:
-    """Return the distance between neighbouring points of the grid on [0, π] for t degrees."""
+    """Return the distance between neighbouring points of the grid on [0, π] for t degrees, 1 / t of a fixed number."""
     return math.pi / (t * (_STEPS_OF_FEW if t <= _FEW_DEGREES else _STEPS_OF_MANY))
 
 
 def _curvature(t: int) -> float:
-    """Return max|D''| = 1 + 4 + ... + (t-1)^2 of the Dirichlet kernel D."""
+    """Return max|D''| = 1 + 4 + ... + (t-1)^2 of the Dirichlet kernel D, which bounds D between points of a grid."""
     return (t - 1) * t * (2 * t - 1) / 6
 
 

@@ -41,8 +41,8 @@ MAX_AVERAGES = 20_000
 """Most averages that a fit on the grid takes. A safety limit."""
 
 SPARE_POINTS = 5000
-"""Random grid points that are weighed instead, if column generation fails after the averages were paid for. Tuned; not
-measured."""
+"""Random grid points that are weighed instead, if column generation fails after the averages were paid for. More meet
+the averages better, and take more time and memory. Tuned; not measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +155,8 @@ def exact_synthesis(
 def _scales(asked: TensorWithMisfits, averages: Answers, stddev: float) -> FloatArray:
     """Return the factor from each average to its value without out-of-domain rows, (t^d - 1,).
 
-    Out-of-domain values are taken as independent across columns.
+    Out-of-domain values are taken as independent across columns. The released rows are all in domain, so averages over
+    those are fitted.
     """
     d, t = len(asked.domain), asked.tensor.t
     terms = [(Indicator(j, cell),) for j, cell in asked.cells.items()]

@@ -314,7 +314,7 @@ def projection_norm(t: int, nodes: int) -> float:
 
 @lru_cache(maxsize=256)
 def _gaussian_mu(epsilon: float, delta: float) -> float:
-    """Return the mu of Gaussian DP that implies (epsilon, delta)."""
+    """Return the mu of Gaussian DP that implies (epsilon, delta), cached because each plan tries many degrees."""
     return accounting.gdp_from_approx(epsilon, delta)
 
 

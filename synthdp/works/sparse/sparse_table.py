@@ -193,7 +193,7 @@ class SparseTable:
         self.tilt(place, values, by=tilt)
 
     def _sum(self) -> float:
-        """Return the sum of all unnormalised weights, untouched slots included."""
+        """Return the sum of all unnormalised weights, untouched slots included: the divisor of every mean."""
         return float(self.weights[: len(self.place)].sum()) + self.untouched * self.untouched_weight
 
     def _rescale(self) -> None:
@@ -210,7 +210,7 @@ class SparseTable:
 def _tilt_for(weights: FloatArray, values: FloatArray, *, rest: float, target: float) -> float:
     """Return the tilt t at which a query's mean is ``target``, found by bisection.
 
-    It solves sum w v e^(tv) = target (rest + sum w e^(tv)); the mean rises in t.
+    It solves sum w v e^(tv) = target (rest + sum w e^(tv)); the mean rises in t. The tilt is at most 700 in size.
     """
 
     def mean(tilt: float) -> float:
