@@ -29,8 +29,8 @@ from synthdp.schema.column import Column, Steps
 from synthdp.schema.schema import Schema
 
 ROWS = 50_000
-"""Synthetic rows from which pictures are drawn, at most: a percentage is then off by about 0.2.  A safety limit of
-time."""
+"""Synthetic rows from which pictures are drawn, at most: a percentage is then off by at most about 0.2 (50 /
+sqrt(rows), derived).  A safety limit of time."""
 
 GROUPS = 7
 """Groups of levels or intervals of a column in a picture of two columns; other levels and missing values add one group

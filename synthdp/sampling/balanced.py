@@ -351,7 +351,10 @@ class _Tables(NamedTuple):
 
     @property
     def at_once(self) -> int:
-        """Return the number of row pairs in one batch: half the cells of a mean table, within limits."""
+        """Return the number of row pairs in one batch: half the cells of a mean table, within limits.
+
+        A batch decides all its pairs on the same surplus, so larger ones are faster but balance less.
+        """
         of_mean: int = self.cells // (2 * max(self.factors.shape[1], 1))
         return min(max(of_mean, FEWEST_AT_ONCE), MOST_AT_ONCE)
 

@@ -27,7 +27,7 @@ ROWS = 20_000
 
 LEAST_LOST = 0.02
 """Smallest loss of correlation that makes a column worth reordering.  The loss is the part of a score correlation that
-bins alone do not show.  Less reorders more columns, for a gain that nobody sees.  Tuned; not measured."""
+bins alone do not show.  Less reorders more columns, for a smaller gain.  Tuned; not measured."""
 
 MOST_COLUMNS, WORK = 32, 3_000_000
 """Most columns that are reordered together, and most scores (rows times columns) that are drawn, for about a second.

@@ -162,12 +162,12 @@ def completed(rule: Derived, declared: Mapping[str, Column], known: Mapping[str,
 
 
 def lookup(rule: Derived, value: object) -> Any:
-    """Return the derived value for a value of the column that the rule looks up; ``None`` is a missing value."""
+    """Return the value that a rule's lookup lists for ``value``; as key and as result, ``None`` is a missing value."""
     return (rule.values or {}).get(value)
 
 
 def compute(rule: Derived, values: Mapping[str, AnyArray], column: Column) -> AnyArray:
-    """Return an expression's value in every row, (n,): exact 64-bit integers, or floats rounded to the column's digits.
+    """Return an expression's value in every row, (n,): exact 64-bit integers for whole numbers, else floats.
 
     Parameters
     ----------

@@ -113,7 +113,11 @@ class TimeFormat:
         return frozenset()
 
     def read(self, text: str) -> int | None:
-        """Return the microseconds that a text stands for, or ``None`` if it does not match the pattern."""
+        """Return the microseconds that a text stands for, or ``None`` if it does not match the pattern.
+
+        Days or hours that do not exist give ``None`` too.  Leading zeros that a table of whole numbers dropped are put
+        back.
+        """
         bare, width = text.strip(), _width(self.parts)
         if width is not None and bare.isascii() and bare.isdigit():  # 930 in a column of whole numbers is 0930
             bare = bare.zfill(width)
@@ -358,7 +362,10 @@ class NumberFormat:
         return f"{'-' * (sign in ('-', chr(0x2212)))}{whole}{part}{found['exponent'] or ''}"
 
     def write(self, value: Any) -> str:
-        """Return a number as text in this format, with at least ``digits`` decimals."""
+        """Return a number as text in this format, with at least ``digits`` decimals.
+
+        A number in `named` gives its text.
+        """
         for word, number in self.named:
             if value == number:
                 return word

@@ -95,7 +95,7 @@ class Weight(Known):
         return self
 
     def class_ends(self) -> tuple[float, ...]:
-        """Return the edges of the classes, (classes + 1,), at equal ratios."""
+        """Return the edges of the classes, (classes + 1,), at equal ratios: a class of large weights is wider."""
         ratio = math.log(self.upper / self.lower)
         inner = (self.lower * math.exp(ratio * i / self.classes) for i in range(1, self.classes))
         return (float(self.lower), *inner, float(self.upper))

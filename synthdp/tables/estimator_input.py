@@ -156,7 +156,7 @@ def _of_array(X: Any) -> AnyArray:
 
 
 def numbers_of_cells(array: AnyArray) -> AnyArray:
-    """Return an array's cells as floats, (n, d); a cell that is no number becomes missing."""
+    """Return an array of texts or objects as floats, (n, d), missing where a cell is no number; others as is."""
     if array.dtype.kind not in "OUS":
         return array
     cells = array.astype(object)

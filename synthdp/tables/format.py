@@ -56,7 +56,8 @@ class TableFormat:
     def of(cls, source: Source, schema: Schema) -> TableFormat:
         """Return the format of a source's table for the columns of a schema; for files it is pandas with default types.
 
-        It looks at names and types only.
+        It looks at names and types only.  A dataframe's type that cannot tell the declared values apart is replaced by
+        the default.
 
         Raises
         ------

@@ -39,8 +39,7 @@ tolerance."""
 
 SLIGHT = 0.005
 """Smallest excess of a noisy table's distance from independence over the model's, as a fraction of the model's
-distance, at which a pair is corrected.  A smaller one would correct pairs for no visible gain, at a cost of time.
-Tuned; not measured."""
+distance, at which a pair is corrected.  A smaller one corrects more pairs, at a cost of time.  Tuned; not measured."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,8 +104,8 @@ def _parts(wanted: FloatArray, found: FloatArray) -> FloatArray:
 
 
 PREDICTORS = 8
-"""Number of columns that predict another column: the columns that explain most of its variance.  More predict little
-better and take more time; fewer understate the relations inside bins.  Tuned; not measured."""
+"""Number of columns that predict another column: the columns that explain most of its variance.  More take more time;
+fewer understate the relations inside bins.  Tuned; not measured."""
 
 RIDGE = 1e-3
 """Ridge of the regressions in `within_bin_tilts`, as a fraction of the explained variance.  A numerical tolerance."""

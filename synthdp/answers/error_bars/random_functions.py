@@ -125,7 +125,10 @@ class RandomFunctions:
 
 
 def leaf_mass(model: SyntheticModel, column: int) -> FloatArray:
-    """Return the model's fraction of rows in each fine bin of a column, (fine bins,)."""
+    """Return the model's fraction of rows in each fine bin of a column, (fine bins,).
+
+    Random functions, and bounds on correlations, weigh fine bins by it.
+    """
     refinement = model.refinements[column]
     table = refinement.table()
     inside = table / np.maximum(table.sum(axis=1, keepdims=True), 1e-300)

@@ -129,7 +129,11 @@ def taken(raw: RawColumn, codes: IntArray) -> RawColumn:
 
 
 def misfits(missing: BoolArray, column: Column) -> RawColumn:
-    """Return a raw column of values that fit no declaration, with the missing ones in ``missing`` kept as missing."""
+    """Return a raw column of values that fit no declaration, where ``missing`` marks missing ones.
+
+    In a column of labels or an identifier, the others are a label that is no level; in any other column all are
+    missing.
+    """
     if has_labels(column) or column.names_rows:
         return Labels([Opaque(None)], np.where(missing, -1, 0))
     return all_missing(len(missing))

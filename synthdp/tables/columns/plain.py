@@ -163,7 +163,7 @@ def _plain(value: Any, kind: type) -> object:
 
 
 def quantity_of(level: object) -> str:
-    """Return the type of a safe value: date, moment, length, clock or decimal, else label."""
+    """Return the type by which discovery counts a safe value: date, moment, length, clock or decimal, else label."""
     kind = type(level)
     if kind is np.datetime64:
         return "moment"

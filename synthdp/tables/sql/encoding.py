@@ -390,6 +390,8 @@ def _clipped(value: str, low: int, high: int, kind: str = "bigint") -> str:
 def layers(columns: Mapping[str, Stages], also: Mapping[str, str]) -> list[dict[str, str]]:
     """Return what each of some nested queries selects, SQL by name; the last one has all grid indices.
 
+    An expression cannot use another of the same query, so each stage is a query around the one before.
+
     Parameters
     ----------
     columns
@@ -463,7 +465,7 @@ def packed_sql(schema: Schema, stages: Mapping[str, Stages], pack: Sequence[str]
 
 
 def unpacked(packed: AnyArray, schema: Schema, pack: Sequence[str]) -> dict[str, GridIndices]:
-    """Return the grid indices of a pack's columns, (n,) each, by name.
+    """Return the grid indices of a pack's columns, (n,) each, by name, from the integers of `packed_sql`.
 
     Parameters
     ----------

@@ -65,7 +65,7 @@ class FittingTotal:
 
     @property
     def each(self) -> float:
-        """Return how many rows of the whole table one in-domain row stands for: rows / in-domain rows."""
+        """Return rows / in-domain rows, the factor from sums over in-domain rows to answers about the whole table."""
         return self.rows / self.fitting
 
     @property

@@ -71,8 +71,8 @@ class PatternTable(NamedTuple):
 def pattern_table(r: int, order: int) -> PatternTable:
     """Return the best polynomials of degree ``order`` for list(y) - 1/2, one per pattern of outputs.
 
-    A linear program minimises the largest error over the 2^r inputs. A pattern's complement has the negative
-    polynomial.
+    A linear program minimises the largest error over the 2^r inputs; at order >= r the polynomials are exact.  A
+    pattern's complement has the negative polynomial.
     """
     targets = list_values(r) - 0.5
     masks, parities = subset_parities(r, min(order, r))

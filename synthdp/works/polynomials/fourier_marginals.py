@@ -179,7 +179,7 @@ def _signs(axis: Axis) -> FloatArray:
 
 
 def widths(domain: Domain) -> tuple[int, ...]:
-    """Return the number of bits of each axis, which number its releasable cells; 0 for one cell."""
+    """Return the number of bits of each axis, in which its releasable cells are numbered; 0 for one cell."""
     return tuple((int(axis.releasable.sum()) - 1).bit_length() for axis in domain.axes)
 
 
@@ -201,7 +201,10 @@ def masks_below(domain: Domain, clique: Clique) -> IntArray:
 
 
 def closure(domain: Domain, cliques: Iterable[Clique]) -> IntArray:
-    """Return the masks of all parities that determine the tables of some cliques, sorted; the first is 0."""
+    """Return the masks of all parities that determine the tables of some cliques, sorted and once each; the first is 0.
+
+    `FourierMarginals` measures just these, all but 0 where the number of rows is public; they give every table.
+    """
     return np.unique(np.concatenate([masks_below(domain, clique) for clique in cliques]))
 
 

@@ -131,7 +131,7 @@ def all_ones_counts(columns: Iterable[AnyArray], *, order: int) -> list[IntArray
 
 
 def pack(columns: Iterable[AnyArray]) -> Words:
-    """Return boolean columns of n rows as 64-bit words, (d, ceil(n / 64))."""
+    """Return boolean columns of n rows as 64-bit words, (d, ceil(n / 64)), so that one popcount counts 64 rows."""
     packed = [np.packbits(column) for column in columns]
     width = -(-len(packed[0]) // 8) * 8
     words = np.zeros((len(packed), width), np.uint8)
@@ -141,7 +141,10 @@ def pack(columns: Iterable[AnyArray]) -> Words:
 
 
 def walsh_hadamard(cells: AnyArray) -> AnyArray:
-    """Return sum_x (-1)^{popcount(x & S)} cells[x] for every S; (2^d,) -> (2^d,)."""
+    """Return sum_x (-1)^{popcount(x & S)} cells[x] for every S; (2^d,) -> (2^d,).
+
+    From a histogram of bit patterns it gives all parities' sums at once, in 2^d d additions.
+    """
     values = np.array(cells)
     half = 1
     while half < len(values):
@@ -234,8 +237,7 @@ def _padded(chunk: Words) -> Words:
 def _row_popcounts(block: Words, ones: NDArray[np.uint8]) -> IntArray:
     """Return the number of 1s in each row of words, (rows,).
 
-    Bits are counted per word, a byte each, and then added in the 16-bit lanes of 64-bit words. That is several times
-    faster than adding single counts.
+    Bits are counted per word, a byte each, and then added in the 16-bit lanes of 64-bit words.
     """
     np.bitwise_count(block, out=ones)
     bytes_ = ones.view(np.uint64)

@@ -64,7 +64,7 @@ def degree_scales(t: int, growth: float, *, denominator: int) -> IntArray:
 
 
 def terms_by_degree(t: int, d: int) -> FloatArray:
-    """Return how many of the t^d - 1 terms have each largest degree, (t,); no term has degree 0."""
+    """Return how many of the t^d - 1 terms have each largest degree, (t,), to add norms up; none has degree 0."""
     boxes = np.arange(t + 1, dtype=np.float64) ** d
     return np.append(0.0, np.diff(boxes)[1:])
 
@@ -149,6 +149,8 @@ def _coarse(t: int) -> int:
 def least_kernel(t: int) -> float:
     """Return κ_t, an upper bound on −min of D(u) = 1 + cos u + ... + cos (t-1)u, too large by at most 1e-4 t.
 
+    The L1 swap bound of the tensor needs it.
+
     Between the points of a grid of step h, D is at most h^2/8 max|D''| below its least value on the grid.
     """
     most = _most_on_grid(lambda u: -dirichlet(u, t), t)
@@ -159,6 +161,8 @@ def least_kernel(t: int) -> float:
 def largest_square(t: int) -> float:
     """Return an upper bound, too large by at most 4e-4 t, on max over x, y of sum_{m<t} (T_m(x) - T_m(y))^2.
 
+    It is the squared L2 change of one column's features when a record is replaced.
+
     The maximum is attained at x = 1, where it is the maximum over w of (3t - 4 D(w) + D(2w)) / 2.
     """
     most = _most_on_grid(lambda w: (3 * t - 4 * dirichlet(w, t) + dirichlet(2 * w, t)) / 2, t)
@@ -166,7 +170,10 @@ def largest_square(t: int) -> float:
 
 
 def dirichlet(u: FloatArray, t: int) -> FloatArray:
-    """Return the Dirichlet kernel D(u) = 1 + cos u + ... + cos (t-1)u, in the shape of ``u``."""
+    """Return the Dirichlet kernel D(u) = 1 + cos u + ... + cos (t-1)u, in the shape of ``u``.
+
+    It is the sum of products of cosines in which the swap bounds are written.  Near u = 0 it is t.
+    """
     half = np.sin(u / 2)
     flat = np.abs(half) < 1e-9
     values = 0.5 + np.sin((t - 0.5) * u) / (2 * np.where(flat, 1.0, half))
@@ -317,7 +324,7 @@ class TensorWithMisfits(LinearFamily):
 
     @property
     def cells(self) -> dict[int, int]:
-        """Return the out-of-domain cell of each column that has one, by the column's position."""
+        """Return the (first) out-of-domain cell of each column that has one, by the column's position."""
         found = {j: np.flatnonzero(~axis.releasable) for j, axis in enumerate(self.domain.axes)}
         return {j: int(cells[0]) for j, cells in found.items() if len(cells)}
 
@@ -415,7 +422,10 @@ class AverageMoment(LinearFamily):
 
 
 def chebyshev_table(x: FloatArray, t: int) -> FloatArray:
-    """Return T_0 ... T_{t-1} at points ``x``, (n, t); at a NaN, T_0 is 1 and the others are 0."""
+    """Return T_0 ... T_{t-1} at points ``x``, (n, t); at a NaN, T_0 is 1 and the others are 0.
+
+    A missing value then adds nothing to any term with its column.
+    """
     missing = np.isnan(x)
     angles = np.arccos(np.clip(np.where(missing, 0.0, x), -1.0, 1.0))
     table: FloatArray = np.cos(angles[:, None] * np.arange(t))

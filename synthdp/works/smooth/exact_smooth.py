@@ -167,7 +167,7 @@ def _scales(asked: TensorWithMisfits, averages: Answers, stddev: float) -> Float
 
 
 def most_degrees(d: int) -> int:
-    """Return the largest t with t^d at most `MAX_AVERAGES`."""
+    """Return the largest t with t^d at most `MAX_AVERAGES`, at least 1."""
     t = 1
     while (t + 1) ** d <= MAX_AVERAGES:
         t += 1
@@ -175,12 +175,12 @@ def most_degrees(d: int) -> int:
 
 
 def on_lattice(values: FloatArray, lattice: int) -> FloatArray:
-    """Return values rounded to multiples of 1 / L."""
+    """Return values rounded to multiples of 1 / L, as Algorithm 1 rounds noisy averages and features."""
     return np.asarray(np.rint(values * lattice) / lattice)
 
 
 def all_points(shape: tuple[int, ...]) -> Codes:
-    """Return the codes of all points of a grid, (N^d, d)."""
+    """Return the codes of all points of a grid, (N^d, d), as support of the fitted distribution."""
     return np.indices(shape).reshape(len(shape), -1).T
 
 

@@ -305,7 +305,10 @@ def kernel_degrees(
 
 @lru_cache(maxsize=256)
 def kernel_norm(*, sigma: float, d: int) -> float:
-    """Return the largest Euclidean norm of a kernel's coefficients except the constant, over centres (c, ..., c)."""
+    """Return the largest Euclidean norm of a kernel's coefficients except the constant, over centres (c, ..., c).
+
+    Times the noise of an average, it is the noise of the worst kernel's answer among these.
+    """
     x = np.cos((np.arange(_NODES) + 0.5) * np.pi / _NODES)
     centres = np.linspace(0.0, 1.0, _CENTRES)
     values = np.exp(-((x - centres[:, None]) ** 2) / (2 * sigma**2))

@@ -36,15 +36,15 @@ from synthdp.works.smooth.chebyshev import DENOMINATOR, AverageMoment, moments_s
 from synthdp.works.smooth.support import CELLS, Synthesised, fit_support, smooth_domain
 
 NODES = 201
-"""Cells of a column's density, at equal angles, if it has more than `FEW_POINTS` grid points.  More make it smoother
+"""Cells of a column's density, at equal angles, if it has more than `FEW_POINTS` grid points.  More would show no more
 than its few moments tell, and take more time.  Tuned; not measured."""
 
 FEW_POINTS = 512
 """Most grid points of a column at which each point has a cell of its own. A safety limit."""
 
 DEGREES = (2, 3, 4, 6, 8, 12, 16, 24, 32)
-"""Total degrees of moments that a plan may choose as the largest.  Steps between them lose hardly any accuracy and save
-trials.  Tuned; not measured."""
+"""Total degrees of moments that a plan may choose as the largest.  Steps between them save trials.  Tuned; not
+measured."""
 
 TOO_NOISY = 0.1
 """Noise of an average, at most 1 in size, above which second moments are measured only as a mean over columns.  More

@@ -157,5 +157,8 @@ def fit_note(fit: FitResult, *, support: int) -> str:
 
 
 def pointed_cells(domain: Domain) -> tuple[int, ...]:
-    """Return the number of cells with a point, per axis; these cells come first on their axis."""
+    """Return the number of cells with a point, per axis; these cells come first on their axis.
+
+    Weights are put on these cells only, so no missing or out-of-domain value is released.
+    """
     return tuple(int((~np.isnan(axis.points)).sum()) for axis in domain.axes)

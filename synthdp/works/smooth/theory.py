@@ -119,7 +119,7 @@ def improved_degrees(rows: float, *, d: int, smoothness: int, pure: bool) -> int
 def least_error_degrees(
     rows: float, *, d: int, smoothness: int, loss: PrivacyLoss, neighbors: Neighbors | str = Neighbors.REPLACE_ONE
 ) -> int:
-    """Return the t with the least `expected_error` for (K, 1)-smooth queries, within the limit `MAX_TERMS`."""
+    """Return the t >= 2 with the least `expected_error` for (K, 1)-smooth queries, within the limit `MAX_TERMS`."""
     _check(rows, d=d, smoothness=smoothness)
     best, least = 2, math.inf
     t = 2
@@ -166,7 +166,8 @@ def coefficient_stddev(
     """Return the standard deviation of the noise on each released average, of t^d - 1 averages.
 
     A pure loss gives l-infinity K-norm noise, (Δ/ε)·sqrt((k+1)(k+2)/3). Other losses give Gaussian noise with the L2
-    bound of `works.smooth.chebyshev`. With a ``growth`` above 0 the value is for averages of degree 1; see `growing`.
+    bound of `works.smooth.chebyshev`. With a ``growth`` above 0 the Gaussian value is for averages of degree 1; see
+    `growing`. Pure losses ignore ``growth``.
     """
     swap = neighbors_named(neighbors) is Neighbors.REPLACE_ONE
     k = t**d - 1

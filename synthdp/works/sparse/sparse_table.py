@@ -121,7 +121,7 @@ class SparseTable:
 
     @property
     def untouched_mass(self) -> float:
-        """Return the normalised weight of all untouched slots together, from 0 to 1."""
+        """Return the normalised weight of all untouched slots, 0 to 1: the mass of records never asked about."""
         return self.untouched * self.untouched_weight / self._total
 
     def copy(self) -> SparseTable:
@@ -173,6 +173,9 @@ class SparseTable:
 
     def project(self, place: IntArray, values: FloatArray, *, target: float) -> None:
         """Move the weights to the nearest distribution, in relative entropy, whose mean of a query is ``target``.
+
+        Nothing changes if the query has no positive value, or no weight at its keys. A target outside the query's range
+        is moved just inside it.
 
         This is an I-projection. For a query with values 0 and 1, present mean p and target a, the factor on its keys is
         a(1 - p) / (p(1 - a)).
