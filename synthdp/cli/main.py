@@ -39,7 +39,7 @@ SEED = click.option("--seed", type=int, default=None, help="Seed of the sampling
 """The option --seed of this module's commands."""
 
 MOST_NAMES = 10
-"""Columns that a warning names, at most.  A convention."""
+"""Columns that a warning names, at most.  More would bury the advice behind them.  A convention."""
 
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 """The option --json of this module's commands."""

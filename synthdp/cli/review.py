@@ -57,7 +57,7 @@ MIDNIGHT = "T00:00:00.000000"
 """Suffix that a bound at midnight is shown without."""
 
 MOST_SHOWN = 12
-"""Levels that a line shows, at most.  A convention."""
+"""Levels that a line shows, at most.  More would take several lines of a terminal.  A convention."""
 
 _ASKED_BY_CHANGE = ("lower", "upper", "levels", "source")
 """Settings that the answer "change" asks for; "other" asks for the rest."""

@@ -49,7 +49,7 @@ LEFT_OUT, STAYS = "column {0!r} is left out: {1}", "column {0!r} stays, but its 
 """Receipt texts for columns in which discovery found nothing: left out, or kept with placeholder values."""
 
 SHOWN = 10
-"""Most columns that a warning names.  A convention."""
+"""Most columns that a warning names.  More would bury the advice behind them.  A convention."""
 
 
 def discovery_notes(found: Discovered) -> tuple[str, ...]:
@@ -139,8 +139,8 @@ def misfit_notes(shares: Mapping[str, MisfitShare | None]) -> tuple[str, ...]:
 
 
 MOSTLY_EMPTY = 0.75
-"""Fraction of a column's range at one end beyond all synthetic rows, above which the receipt reports the gap.  A
-tolerance."""
+"""Fraction of a column's range at one end beyond all synthetic rows, above which the receipt reports the gap.  Less
+would report usual skewed columns; more stays silent about bounds that are far too wide.  A tolerance."""
 
 
 def learned_notes(release: Release[SyntheticModel]) -> tuple[str, ...]:

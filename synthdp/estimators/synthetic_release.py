@@ -74,7 +74,8 @@ if TYPE_CHECKING:  # pages, pictures, plans and files are loaded by the methods 
     from synthdp.planning import Plan, Plans
 
 ASSUMED_ROWS = 10_000
-"""Number of rows that a plan assumes if the user gives none.  A convention."""
+"""Number of rows that a plan assumes if the user gives none.  More would predict smaller errors, which few tables would
+reach.  A convention."""
 
 REFUSE = "refuse"
 """Setting to refuse a release."""

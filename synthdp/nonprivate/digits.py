@@ -22,11 +22,11 @@ MOST_DECIMALS = 12
 
 ACCIDENT = 1e-3
 """Chance that numbers of some number of digits are all multiples of a step by accident.  Below this chance a draft
-proposes the step.  A tolerance."""
+proposes the step.  More would propose steps by accident; less overlooks steps of few numbers.  A tolerance."""
 
 ODD_ONES = 0.01
-"""Fraction of the different numbers that may have more decimals than the rest.  A release rounds them like the rest.  A
-tolerance."""
+"""Fraction of the different numbers that may have more decimals than the rest.  A release rounds them like the rest.
+More would round away real digits; less lets a few typing errors refine the grid.  A tolerance."""
 
 ODD_ROWS, PLACES = 0.05, 100
 """Fraction of the rows whose numbers may have more decimals than the rest, if rounding them loses hardly anything.
@@ -36,12 +36,13 @@ numbers must need no more decimals.  Tolerances.
 """
 
 MOST_VALUES, OFTEN = 100, 20
-"""Most different numbers, and fewest rows for each on average, of a column whose numbers are drafted as levels.
-Tolerances."""
+"""Most different numbers, and fewest rows for each on average, of a column whose numbers are drafted as levels.  More
+make long lists, with few rows for each; fewer let a release invent numbers in between.  Tolerances."""
 
 EMPTY, VERY_FEW, VERY_EMPTY = 4, 20, 100
 """Fewest grid places per different number for the range to count as mostly empty; for more than `VERY_FEW` numbers
-`VERY_EMPTY` places.  Tolerances."""
+`VERY_EMPTY` places.  Lower ones draft ordinary numbers as levels; higher ones let a release invent numbers in between.
+Tolerances."""
 
 SINGLE = 64
 """Number of possible values of a column up to which a release counts each value by itself.  A draft then lists no

@@ -19,7 +19,8 @@ from synthdp.schema.known_columns import known_column, suggested
 from synthdp.schema.times import CALENDAR
 
 SLACK = Decimal("0.07")
-"""Largest distance of a rounded bound from the outermost value, as a fraction of the range.  A tolerance."""
+"""Largest distance of a rounded bound from the outermost value, as a fraction of the range.  More makes rounder bounds
+that say less about the outermost row, and a wider range to count.  A tolerance."""
 
 FEW_IN = 200
 """Rows per row that may lie beyond a drafted bound, at each end; at most `SHARED` rows may.  A tolerance."""
@@ -33,7 +34,8 @@ means are .014, .022, .030 and .032 of a column's width off.
 """
 
 _STEPS = tuple(map(Decimal, ("5", "2.5", "2", "1")))
-"""Leading digits of round numbers, largest first.  A convention."""
+"""Leading digits of round numbers, largest first.  Neighbours differ by a factor of 2 at most, so a step is more than
+half of the largest allowed.  A convention."""
 
 _SHAPES = (
     "month", "weekday_from_0", "weekday", "day_of_year", "day", "week", "quarter", "hour", "minute", "second",

@@ -13,12 +13,12 @@ from synthdp.schema.columns import Column, Continuous, Datetime, Duration, Integ
 from synthdp.schema.formats import CellFormat, number_format, time_format
 
 NEARLY_ALL = 0.98
-"""Fraction of the rows that a format must read.  A few cells of every large table are written in another way.  A
-tolerance."""
+"""Fraction of the rows that a format must read.  A few cells of every large table are written in another way.  Less
+would turn texts into missing values; more gives up a format for a few cells.  A tolerance."""
 
 FEW = 20
-"""Different texts, at most, that stay levels even if a format reads them, such as "36 months" and "60 months". A
-tolerance."""
+"""Different texts, at most, that stay levels even if a format reads them, such as "36 months" and "60 months".  More
+would keep columns of numbers as levels.  A tolerance."""
 
 FEWEST_DAYS = 5
 """Fewest different whole numbers that are taken as days such as 20180502.  Derived: one of 27 eight-digit numbers is a

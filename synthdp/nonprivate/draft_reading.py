@@ -134,8 +134,8 @@ LONGEST_LIST, REPEATS = 500, 10
 """
 
 NEARLY_ALL = 0.95
-"""Fraction of different values among a column's values from which the column counts as an identifier of rows.  A
-tolerance."""
+"""Fraction of different values among a column's values from which the column counts as an identifier of rows.  Less
+would leave out columns with many values; more keeps identifiers as levels.  A tolerance."""
 
 FEW_ROWS = 20
 """Rows below which a column never counts as an identifier, because few values rarely repeat.  Fewer would leave out

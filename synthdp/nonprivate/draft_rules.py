@@ -26,14 +26,16 @@ MOST_ROWS = 100_000
 """Rows of a table in which rules are searched, at most, from its beginning.  A safety limit of time."""
 
 FEWEST_ROWS = 100
-"""Fewest rows with a value in both columns for a proposed rule.  A tolerance."""
+"""Fewest rows with a value in both columns for a proposed rule.  Fewer would propose rules that hold by accident.  A
+tolerance."""
 
 NEARLY_ALL = 0.98
-"""Fraction of the rows that must obey a proposed rule.  A few cells of every large table are wrong.  A tolerance."""
+"""Fraction of the rows that must obey a proposed rule.  A few cells of every large table are wrong.  Less would propose
+rules that change right rows.  A tolerance."""
 
 BY_CHANCE = 0.9
-"""Fraction of the rows at which a rule is not proposed, if independent columns would obey it in as many rows.  A
-tolerance."""
+"""Fraction of the rows at which a rule is not proposed, if independent columns would obey it in as many rows.  More
+would propose rules that say nothing.  A tolerance."""
 
 OFTEN = 0.95
 """Fraction of the rows whose level must have `SHARED` rows or more, for other columns to follow from the column.  From

@@ -55,7 +55,8 @@ _OTHERS = ("other", "other values", *(f"other values {number}" for number in ran
 """Labels for all other values, in order; a draft takes the first that is no level."""
 
 FEWEST_PERSONS, MOST_ROWS_EACH = 50, 50
-"""Fewest different values, and most rows for each on average, of a column that may name persons.  Tolerances."""
+"""Fewest different values, and most rows for each on average, of a column that may name persons.  Fewer values or more
+rows would take categories for persons; stricter limits overlook persons.  Tolerances."""
 
 _UNNAMED = re.compile(r"Unnamed: \d+")  # as pandas calls a column without a name
 """Name that pandas gives a column without a name."""

@@ -26,8 +26,8 @@ BINS, TABLES, KERNEL_QUERIES, CENTRES = 32, 300, 10_000, 10
 time."""
 
 SMOOTH, SHARP = (2.0, 4.0, 6.0, 8.0, 10.0), (0.5, 1.0)
-"""Standard deviations of the Gaussian kernels of smooth and of sharper queries, on columns scaled to [-1, 1].  A
-convention."""
+"""Standard deviations of the Gaussian kernels of smooth and of sharper queries, on columns scaled to [-1, 1].  Wide
+kernels see the rough shape of a table, narrow ones its details.  A convention."""
 
 MOST_LEVELS = 255
 """Largest number of levels that the boosting library accepts in a categorical column, a limit of scikit-learn.  A

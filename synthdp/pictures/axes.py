@@ -28,7 +28,7 @@ WIDE, TALL = 4.6, 2.8
 """Width and height of one chart, in inches.  A convention."""
 
 IN_A_ROW = 3
-"""Charts next to each other, at most.  A convention."""
+"""Charts next to each other, at most.  More would not fit the width of a page.  A convention."""
 
 
 def figure_of(panels: Sequence[Draw], *, title: str, stamp: str = "") -> Figure:

@@ -34,13 +34,15 @@ sqrt(rows), derived).  A safety limit of time."""
 
 GROUPS = 7
 """Groups of levels or intervals of a column in a picture of two columns; other levels and missing values add one group
-each.  A convention."""
+each.  More would make bars too thin to compare.  A convention."""
 
 FEW = 0.01
-"""Fraction of the rows below which an interval is nearly empty and is joined with the next interval.  A convention."""
+"""Fraction of the rows below which an interval is nearly empty and is joined with the next interval.  Less would draw a
+row of bars from a few rows.  A convention."""
 
 RARE = 0.002
-"""Fraction of missing values from which they are a group of their own.  A convention."""
+"""Fraction of missing values from which they are a group of their own.  Less would draw a group that is too thin to
+see.  A convention."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -231,18 +233,21 @@ def _shares_of_numbers(name: str, raw: Numbers, known: FloatArray, *, spacing: f
 
 
 SHOWN_LEVELS = 8
-"""Levels that a picture shows, at most; the view lists the others.  A convention."""
+"""Levels that a picture shows, at most; the view lists the others.  More would make the picture taller than its
+neighbours.  A convention."""
 
 LISTED_LEVELS = 50
-"""Levels with their own numbers in a view, at most; the rest is one entry.  A convention."""
+"""Levels with their own numbers in a view, at most; the rest is one entry.  More would make the list longer than anyone
+reads.  A convention."""
 
 LEAST_TOLD = 0.05
-"""Smallest percentage of missing values that a summary mentions.  A convention."""
+"""Smallest percentage of missing values that a summary mentions.  Smaller ones would read "< 0.1 %".  A convention."""
 NOTHING = Bar("", 0.0)
 """A bar without rows, for an empty bin.  A convention."""
 
 QUANTILES = (0.005, 0.025, 0.05, 0.1, 0.5, 0.9, 0.95, 0.975, 0.995)
-"""Quantiles at which a picture of numbers may end, and the median.  A convention."""
+"""Quantiles at which a picture of numbers may end, and the median.  Far values beyond would leave most rows in one
+bar.  A convention."""
 
 
 def column_views(model: SyntheticModel, measurements: tuple[Measurements, ...]) -> list[ColumnView]:

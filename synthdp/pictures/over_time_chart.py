@@ -18,7 +18,7 @@ WIDTH, TOP, BOTTOM, RIGHT, GAP = 480.0, 8.0, 190.0, 470.0, 8.0
 size).  A convention."""
 
 LEVELS, MOST_TICKS = 4, 12
-"""Horizontal lines of the picture, about, and labels of periods, at most.  A convention."""
+"""Horizontal lines of the picture, about, and labels of periods, at most.  More would crowd the axes.  A convention."""
 
 NOTE = "line: estimates; dark band: 95 % intervals of single periods; light band: of all periods at once"
 """Text of the key of the picture."""

@@ -29,7 +29,7 @@ ACROSS, GRID_GAP = 3, 16.0
 size).  A convention."""
 
 DOTS = 150
-"""Resolution of a saved PNG, in dots per inch.  A convention."""
+"""Resolution of a saved PNG, in dots per inch.  Less would blur texts, more makes larger files.  A convention."""
 
 WIDTH = 360.0
 """Width of a picture in SVG units (pixels at its usual size), in which all lengths here are.  A convention."""

@@ -58,7 +58,8 @@ FACTORS = 2
 are.  A convention."""
 
 ZIPF = 2.4
-"""Exponent of the simulated Zipf frequencies of categories.  A convention."""
+"""Exponent of the simulated Zipf frequencies of categories.  More makes the later categories rarer; less makes all
+alike, which few tables are.  A convention."""
 
 SHAPE = (1.2, 3.3)
 """Parameters of the beta distribution of simulated numbers between their bounds: skewed, most in the lower third.
@@ -71,7 +72,8 @@ Tuned with `SHAPE`: predicted errors of two public tables, Adult and hmeq, come 
 1 and 10 (benchmarks/utility/plans.py)."""
 
 MISSING = 0.06
-"""Fraction of missing values in simulated columns that may have some.  A convention."""
+"""Fraction of missing values in simulated columns that may have some.  More would leave fewer values to relate to
+others.  A convention."""
 
 
 def simulated_table(schema: Schema, rows: int, rng: Generator) -> dict[str, GridIndices]:
@@ -526,11 +528,12 @@ def _why(mechanism: str, *, automatic: bool) -> str:
 
 
 MOST_NAMED = 5
-"""Most columns that one sentence names.  A convention."""
+"""Most columns that one sentence names.  More would bury the advice behind them.  A convention."""
 
 WIDE = 10_000.0
 """Width of a range of real numbers above which a plan advises to declare decimals.  Wider ranges are usually mostly
-empty, and bins then do not separate hundredths.  A tolerance."""
+empty, and bins then do not separate hundredths.  Less would give this advice for ranges that bins resolve.  A
+tolerance."""
 
 
 def _wide_ranges(domain: Domain) -> tuple[str, ...]:

@@ -33,19 +33,23 @@ USUAL = 1.0
 """Epsilon that is recommended if no epsilon is accurate enough, from docs/how-to/choose-epsilon.md."""
 
 HARDEST = 5
-"""Number of columns that the text of a plan lists, those with the largest errors.  A convention."""
+"""Number of columns that the text of a plan lists, those with the largest errors.  More would make the text long.  A
+convention."""
 
 TRADE_OFF = "Expected error, of 100 rows, against epsilon; dashed: columns without relations"
 """Title of the picture that compares several plans."""
 
 MOST_DRAWN = 20
-"""Most columns in the picture of a plan, those with the largest errors.  A convention."""
+"""Most columns in the picture of a plan, those with the largest errors.  More would make the picture longer than a
+page.  A convention."""
 
 USEFUL = 0.97
-"""Fraction of the error of independent columns above which a release is taken to learn no relations.  A tolerance."""
+"""Fraction of the error of independent columns above which a release is taken to learn no relations.  Less would also
+count weak relations as none; at 1, chance would count as learning.  A tolerance."""
 
 POOR = 0.1
-"""Expected total variation distance of single columns above which a release is called poor.  A tolerance."""
+"""Expected total variation distance of single columns above which a release is called poor.  Less would warn of
+releases that are good enough for rough shares.  A tolerance."""
 
 STAGES = {"one-ways": "single columns"}
 """Display names of stages of a release.  A convention."""

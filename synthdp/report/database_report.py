@@ -35,10 +35,12 @@ from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
 
 PERSONS = 10_000
-"""Synthetic persons behind the pictures and examples of the page.  A convention."""
+"""Synthetic persons behind the pictures and examples of the page.  More would show rarer values, and take longer.  A
+convention."""
 
 DRAWN = 3
-"""Pictures of pairs of columns for each kind of pair in each relation, at most.  A convention."""
+"""Pictures of pairs of columns for each kind of pair in each relation, at most.  More would make the page of many
+tables very long.  A convention."""
 
 MEAN_ABS = 0.8
 """Mean absolute value of a standard normal variable, rounded.  Derived: sqrt(2 / pi)."""

@@ -134,19 +134,22 @@ def _distance(
 
 
 SHOWN_ROWS = 8
-"""Synthetic rows that the page shows.  A convention."""
+"""Synthetic rows that the page shows.  They show what rows look like; more would push the results down.  A
+convention."""
 
 MOST_COLUMNS = 60
-"""Columns of the shown rows, at most.  A convention."""
+"""Columns of the shown rows, at most.  More would make their table too wide to read.  A convention."""
 
 ASSOCIATED = 12
-"""Columns in the heat map, at most; with more columns the strongest pairs are shown.  A convention."""
+"""Columns in the heat map, at most; with more columns the strongest pairs are shown.  More would make its names too
+small to read.  A convention."""
 
 STRONGEST = 10
-"""Pairs of columns that the page lists, at most.  A convention."""
+"""Pairs of columns that the page lists, at most.  More would list ever weaker relations.  A convention."""
 
 DRAWN = 6
-"""Pairs of columns with a picture, at most.  A convention."""
+"""Pairs of columns with a picture, at most.  More would make the page longer, with ever weaker relations.  A
+convention."""
 
 UNFIT = (
     "learning or deciding anything about one person: every row is made up, even a row that looks like somebody",

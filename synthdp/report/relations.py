@@ -39,8 +39,8 @@ LEAST_EXPECTED = 5.0
 independence.  A smaller one would let rare cells decide.  A convention."""
 
 NARROW = 0.2
-"""Half of an association's interval, relative to the association, up to which it is good enough for inference.  A
-tolerance."""
+"""Half of an association's interval, relative to the association, up to which it is good enough for inference.  More
+would call intervals narrow to which noise adds much.  A tolerance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,7 +34,8 @@ MOST_CELLS = 250_000
 """Most cells of a two-column table that helps to choose the rows to move.  A safety limit."""
 
 HALF = 0.5
-"""Pseudo-count, in rows, added to each cell before a logarithm is taken.  A convention."""
+"""Pseudo-count, in rows, added to each cell before a logarithm is taken.  More would hide relations of rare cells; less
+lets an empty cell decide alone.  A convention."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -31,7 +31,8 @@ STRONG = 3.0
 More would widen error bars of strong relations for nothing.  A convention."""
 
 FAINT = 3.0
-"""Largest absolute value of a near-empty cell, in stddevs of its noise.  A convention."""
+"""Largest absolute value of a near-empty cell, in stddevs of its noise.  More would shrink cells that surely have
+persons; less leaves a tail of noise.  A convention."""
 
 CHANCE = 0.8
 """Mean absolute difference by chance in a cell of n persons, at most this times sqrt(n + 1).  Derived: sqrt(2 / pi),

@@ -265,9 +265,9 @@ def _written_parts(values: Any, kind: type) -> str | None:
 
 
 def _number(value: bool | float | Decimal) -> str:
-    """Return a number as text by its value, whatever its type.
+    """Return a number as text by its value, whatever its type, so that 7 and 7.0 name the same person.
 
-    Integers in hexadecimal, which Python converts at any length.
+    Whole numbers are in hexadecimal, which Python converts at any length; others are digits and a decimal exponent.
     """
     if isinstance(value, int):
         return f"x{int(value):x}"

@@ -30,7 +30,7 @@ REPEATABLE_READ = "ISOLATION LEVEL REPEATABLE READ"
 
 CLIENT_CHECK = "2s"
 """How often PostgreSQL checks whether the client of a running query still exists, so that queries of a killed one end.
-A convention."""
+Less would ask more often; more lets them run on longer. A convention."""
 
 
 class Link(Protocol):

@@ -36,7 +36,8 @@ VARIANTS = ("product", "practical", "exact")
 """The names that ``variant`` takes."""
 
 SMOOTHNESS = 2
-"""Default of K, the order of the queries' derivatives. A convention."""
+"""Default of K, the order of the queries' derivatives. More measures fewer degrees with less noise, and suits smoother
+queries only. A convention."""
 
 LEAST = {"smoothness": 1, "candidates": 1, "functions": 1, "grid": 2, "degrees": 2, "order": 1, "lattice": 1}
 """The least value of each setting. A safety limit."""

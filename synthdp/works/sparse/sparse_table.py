@@ -24,7 +24,8 @@ from synthdp.schema.schema import Schema
 from synthdp.works.sparse.sparse_questions import answered
 
 CONFIDENCE = 0.95
-"""Confidence of every error bound that is not a standard error. A convention."""
+"""Confidence of every error bound that is not a standard error. The usual level; more would widen every bound. A
+convention."""
 
 
 class Origin(StrEnum):
