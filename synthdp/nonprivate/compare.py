@@ -203,7 +203,7 @@ def _numbers(name: str, column: Column, real: Sequence[RawColumn], synthetic: Se
 
 
 def _values(blocks: Sequence[RawColumn]) -> FloatArray:
-    """Return all values of a column's blocks as floats, (rows,), NaN where missing."""
+    """Return all values of a column's blocks of numbers as floats, (rows,), NaN where missing, for its bars."""
     parts = [
         np.where(False if raw.missing is None else raw.missing, np.nan, raw.values.astype(np.float64))
         for raw in blocks

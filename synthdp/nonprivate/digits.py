@@ -129,7 +129,7 @@ def _on(values: FloatArray, decimals: int) -> BoolArray:
     """Return which numbers have at most ``decimals`` decimals, (values,) booleans.
 
     Digits that rounding to 32 bits made do not count.  A negative number of decimals means zeros before the decimal
-    point.
+    point.  A number of 2^53 steps or more never counts, since floats do not tell its digits.
     """
     with np.errstate(over="ignore", invalid="ignore"):  # beyond the floats: nothing to learn
         scaled = values * 10.0**decimals

@@ -85,7 +85,10 @@ def kind_of_objects(source: Source, name: str, kind: Column) -> Column:
 
 
 def is_usual(kind: Column) -> bool:
-    """Return whether a moment format is the format in which an untyped table writes moments anyway."""
+    """Return whether a moment format is the format in which an untyped table writes moments anyway.
+
+    A column of another format, or of none, is not usual.
+    """
     return getattr(kind, "format", None) in ("%Y-%m-%d", "%Y-%m-%d %H:%M:%S")
 
 

@@ -210,7 +210,10 @@ async def columns(site: Site, _: Request) -> Response:
 
 
 def _told(site: Site) -> list[tuple[str, int]]:
-    """Return each other table with answers about columns of this table, and the number of such columns."""
+    """Return each other table with answers about columns of this table, and the number of such columns.
+
+    The page offers to take these answers over.
+    """
     own = {one["name"] for one in site.project.columns}
     found = [
         (name, len(own & set(state["answers"])))

@@ -83,7 +83,7 @@ class Steps:
     clock: tuple[int, ...] = ()
 
     def value(self, step: Any) -> Any:
-        """Return the value of step number k, or of an array of step numbers."""
+        """Return the value of step number k, or of an array of them: an integer without a denominator, else a float."""
         whole = self.offset + step * self.size
         return whole if self.denominator is None else whole / self.denominator
 

@@ -143,7 +143,7 @@ class Datetime(Known):
         return moment.date() if self.resolution == "D" else moment
 
     def estimate(self, value: float) -> np.datetime64:
-        """Return microseconds, such as a mean, as a moment; NaN (an unknown error) becomes NaT."""
+        """Return microseconds, such as a mean, as a moment; NaN (an unknown error) or 62 bits and more give NaT."""
         return np.datetime64(round(value) if abs(value) < LARGEST_WHOLE else "NaT", "us")
 
     @property

@@ -411,7 +411,7 @@ def unmeasured_correlation_errors(bootstrap: Bootstrap, columns: Sequence[int]) 
 
 
 def mean_size(model: SyntheticModel, column: int) -> float:
-    """Return the mean absolute standardised value of a column under the model: at most 1, smaller with outliers, or 0.
+    """Return the mean absolute standardised value of a column under the model: at most 1, smaller with outliers.
 
     It converts an L1 distance to the largest correlation that the distance allows.  It is 0 for a column with a single
     value.

@@ -226,7 +226,10 @@ def _within(read: Callable[[Any], int | None], level: object) -> int | None:
 
 
 def _moment(value: Any) -> int | None:
-    """Return the microseconds since 1970 UTC of a date, a datetime or an ISO 8601 text."""
+    """Return the microseconds since 1970 UTC of a date, a datetime or an ISO 8601 text; ``None`` for other objects.
+
+    Other texts raise ValueError.
+    """
     if isinstance(value, str):
         value = dt.datetime.fromisoformat(value.strip())
     if isinstance(value, pd.Timestamp):

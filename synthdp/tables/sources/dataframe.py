@@ -165,7 +165,10 @@ class FrameSource:
         return _kind_named(self.dtypes[name]) or _kind_of(self._frame.collect_schema()[name], nullable=nullable)
 
     def can_hold(self, label: Categorical, name: str) -> bool:
-        """Return whether a column's dtype can hold the one level of ``label``; no value of the frame is looked at."""
+        """Return whether a column's dtype can hold the one level of ``label``; no value of the frame is looked at.
+
+        A schema made from dtypes has a label for other values only where the dtype takes it.
+        """
         with suppress(FormatError):
             levels = Labels([*(label.levels or ())], np.zeros(1, np.int64))
             library_named(self.library).array(label, levels, self.dtypes[name])

@@ -40,7 +40,7 @@ def column_sums(
 ) -> ProductSums | None:
     """Return the noisy products of some columns' bits, from which their contingency table can be answered.
 
-    Return ``None`` if a column has no bits, or the measured sets of bits are smaller than the number of columns.
+    Return ``None`` if a column has no bits, or if sets of up to as many bits as columns were not all measured.
 
     Parameters
     ----------

@@ -70,7 +70,7 @@ def terms_by_degree(t: int, d: int) -> FloatArray:
 
 
 def moments_swap(p: int, d: int, *, denominator: int) -> Norms:
-    """Return bounds on the change of rounded T_1 ... T_p of each of d columns when a record is replaced.
+    """Return the swap sensitivity of moments: bounds on the change of rounded T_1 ... T_p of each of d columns.
 
     The real L1 bound is (p + 1 + κ) d, and the squared L2 bound is d times the largest squared change of one column.
     Both are exact up to the grids of `least_kernel` and `largest_square`; for p = 2 they are 25/8 d and 5.1446 d. The

@@ -147,7 +147,7 @@ def expected_error(
     """Return d·E_t(K, B) + 2^(d/2)·B·stddev, the expected error of a worst (K, B)-smooth query at t degrees.
 
     The first term is the truncation of the best polynomial. The second is noise: a query of at most B in size has
-    coefficients of norm at most 2^(d/2)·B (Parseval).
+    coefficients of norm at most 2^(d/2)·B (Parseval). The number of degrees is chosen to make it small.
     """
     truncation = best_approximation(t, smoothness=smoothness, bound=bound) * d
     noise = coefficient_stddev(t, rows=rows, d=d, loss=loss, neighbors=neighbors)
