@@ -143,7 +143,7 @@ class Datetime(Known):
         return moment.date() if self.resolution == "D" else moment
 
     def estimate(self, value: float) -> np.datetime64:
-        """Return microseconds, such as a mean, as a moment; NaN (an unknown error) or 62 bits and more give NaT."""
+        """Return microseconds, such as a mean, as a moment; NaN (unknown error) or 2^62 and more give NaT."""
         return np.datetime64(round(value) if abs(value) < LARGEST_WHOLE else "NaT", "us")
 
     @property
@@ -292,7 +292,7 @@ class Time(Known):
         return (EPOCH + dt.timedelta(microseconds=int(value))).time()
 
     def estimate(self, value: float) -> dt.time | None:
-        """Return microseconds, such as a mean, as a time of day; NaN (an unknown error) becomes ``None``."""
+        """Return microseconds, such as a mean, as a time of day, clipped to it; NaN (unknown error) gives ``None``."""
         return None if math.isnan(value) else self.as_object(min(max(round(value), 0), RESOLUTIONS["D"] - 1))
 
     @property
@@ -415,7 +415,7 @@ class Duration(Known):
         return dt.timedelta(microseconds=int(value))
 
     def estimate(self, value: float) -> np.timedelta64:
-        """Return microseconds, such as a mean, as a NumPy timedelta; NaN (an unknown error) becomes NaT."""
+        """Return microseconds, such as a mean, as a NumPy timedelta; NaN (unknown error) or 2^62 and more give NaT."""
         return np.timedelta64(round(value) if abs(value) < LARGEST_WHOLE else "NaT", "us")
 
     @property
