@@ -36,11 +36,12 @@ from synthdp.tables.sources.dataframe import FrameSource
 from synthdp.works.net.mwem import MWEM
 
 PILOT = 0.25
-"""Share of the runs that only choose the event to test; the bound uses the others, so that the choice does not bias it.
-Tuned; not measured."""
+"""Share of the runs that only choose the event to test; the bound uses the others, so that the choice does not bias
+it.  More would find a better event, and leave fewer runs to prove it.  Tuned; not measured."""
 
 CUTS = 101
-"""Number of score thresholds that the pilot runs compare.  Tuned; not measured."""
+"""Number of score thresholds that the pilot runs compare.  More would find hardly a better event, since few pilot runs
+lie between two.  Tuned; not measured."""
 
 LEAST_RUNS = 8
 """Fewest runs of an audit, because with fewer no bound is above 0.  A safety limit."""
@@ -239,7 +240,9 @@ def gaussian_bound(hits: int, runs: int, false_hits: int, false_runs: int, *, de
 def _clopper_pearson(
     hits: int, runs: int, false_hits: int, false_runs: int, *, confidence: float
 ) -> tuple[float, float]:
-    """Return a lower bound on the first event probability and an upper bound on the second, at a joint confidence.
+    """Return a lower bound on the first event's probability and an upper one on the second's, at a joint confidence.
+
+    The bound on epsilon needs both.
 
     Clopper and Pearson's intervals are exact for binomial counts.
     """

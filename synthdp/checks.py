@@ -55,7 +55,10 @@ def whole(name: str, value: object, *, least: int = 0, most: int | None = None) 
 
 
 def _index(value: Any) -> int | None:
-    """Return an integer of any type as a Python int, ``None`` for anything else, booleans included."""
+    """Return an integer of any type as a Python int, ``None`` for anything else.
+
+    Booleans are integers in Python, but no settings.
+    """
     if type(value) is int:
         return value
     if isinstance(value, (bool, np.bool_)) or not hasattr(type(value), "__index__"):
@@ -116,7 +119,10 @@ def check_number(
 
 
 def _is_number(value: object, *, infinite: bool) -> bool:
-    """Return whether a value is a real number in the range of floats, and no NaN."""
+    """Return whether a value is a real number in the range of floats; NaN and booleans are none.
+
+    Infinite numbers are numbers if ``infinite``.
+    """
     if type(value) is float:
         return math.isfinite(value) or (infinite and not math.isnan(value))
     if not isinstance(value, Real) or isinstance(value, (bool, np.bool_)):

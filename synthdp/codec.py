@@ -397,7 +397,7 @@ class DocumentSource:
         raise FormatError(str(refusal))
 
     def _several(self, items: list[Any], parts: tuple[Any, ...]) -> list[Any]:
-        """Return the items of a list or tuple, each read as its declared type."""
+        """Return the items of a list or tuple, each read as its declared type: one type for all, or one for each."""
         if len(parts) == 1 or parts[1:] == (...,):
             return [self.read(item, parts[0]) for item in items]
         return [self.read(item, part) for item, part in zip(items, parts, strict=True)]
@@ -411,7 +411,10 @@ class DocumentSource:
         return found
 
     def _plain(self, one: Any, expected: Any) -> Any:
-        """Return a single value: a number, text, boolean, enumeration member, domain, schema or saved object."""
+        """Return a single value: a number, text, boolean, bytes, enumeration member, domain, schema or saved object.
+
+        FormatError is raised for a value of another type than ``expected``, as in a damaged file.
+        """
         text = one if isinstance(one, str) else ""
         if expected is float and (type(one) in (float, int) or text in _ENDLESS):
             return _ENDLESS[text] if text else float(one)
@@ -489,7 +492,10 @@ def _listed(one: Any) -> list[Any]:
 
 
 def _made_as(origin: Any) -> type[Any]:
-    """Return the class in which a collection field is built: frozensets as such, all sequences as tuples."""
+    """Return the class in which a collection field is built: frozensets as such, all sequences as tuples.
+
+    Neither can change, so that saved objects stay as they were.
+    """
     return frozenset if origin is frozenset else tuple
 
 

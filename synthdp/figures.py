@@ -17,10 +17,11 @@ FIRST_GROUPED = 10_000
 """Numbers from here on get commas between groups of three digits; years and small counts do not."""
 
 WIDTH = 80
-"""Characters of a line on a terminal.  A convention."""
+"""Characters of a line on a terminal.  More would break lines of usual terminals.  A convention."""
 
 LEAST_NAME = 20
-"""Least width, in characters, of the first column of a text table, which is wrapped.  A convention."""
+"""Least width, in characters, of the first column of a text table, which is wrapped.  Less would cut names into short
+lines; more makes wide tables wider still.  A convention."""
 
 _NARROW, _THIN = frozenset(" ijlIft.,:;'|!()[]{}/\\-r"), 0.42
 """Narrow letters, and their width relative to a digit's."""

@@ -82,7 +82,7 @@ def replacing_folder(folder: Path) -> Iterator[Path]:
 
 
 def _exchange(fresh: Path, folder: Path, *, old: Path) -> None:
-    """Move the folder ``fresh`` to ``folder``, and what is there to ``old``; move it back if the second move fails."""
+    """Move the folder ``fresh`` to ``folder``, and what is there to ``old``; if the second move fails, move it back."""
     if folder.exists():
         folder.rename(old)
     try:

@@ -167,7 +167,7 @@ def written_in(receipt: Receipt, out: Path) -> str:
 
 
 def _safe_places(asked: Path | None, beside: Path) -> Iterator[Path]:
-    """Yield paths to save a paid release at: where it was asked for, beside the table, a temporary folder."""
+    """Yield paths to save a paid release at, in order: where it was asked for, beside the table, a temporary folder."""
     if asked is not None:
         yield asked
     yield beside.with_name(beside.name + ".release")

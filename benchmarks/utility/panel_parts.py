@@ -5,8 +5,8 @@
 
 The release is made from exact statistics with noise that has a seed, so that runs differ in one thing.  Each ``--quiet``
 names a step of the receipt, or a part of its name, that gets no noise in a run of its own; the first run has all noise.
-Steps are: "one-way tables of persons", "what stays of persons", "scores of tables of two of persons", "tables of two of
-persons".  Each line has the judge's metrics (0 is best), as of ``star.py``, and the greatest error of a correlation of a
+Steps are: "one-way marginals of persons", "lag-one marginals of persons", "scores of two-attribute marginals of persons",
+"two-attribute marginals of persons".  Each line has the judge's metrics (0 is best), as of ``star.py``, and the greatest error of a correlation of a
 number with that of the record before.
 """
 

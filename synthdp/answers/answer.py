@@ -98,7 +98,8 @@ if TYPE_CHECKING:
     from synthdp.answers.regression import Regressions
 
 POINTS = 50_000
-"""Rows drawn from a model to average a smooth function over them.  Tuned; not measured."""
+"""Rows drawn from a model to average a smooth function over them.  More make the sampling error smaller, and the answer
+slower.  Tuned; not measured."""
 
 SAMPLED = 200_000
 """Rows drawn from a model to estimate a table that is too large to compute; the stddev of a cell's share is at most
@@ -660,6 +661,8 @@ class AnswerEngine:
     def _replicated(self, groupings: tuple[QuestionBinning, ...]) -> Iterator[tuple[FloatArray, FloatArray]]:
         """Return an iterator over bootstrap replicates, each the fitted and the drawn table of groups.
 
+        The first pair is the model itself and its pool, whose difference all pairs contain.
+
         The iterator is empty if nothing was measured.
         """
         if self.direct.leaves(0) is None:
@@ -701,7 +704,7 @@ class AnswerEngine:
         return Explicit(shape=self.model.domain.shape, codes=codes, weights=np.ones(SAMPLED))
 
     def _own_condition(self, node: Node | None, name: str) -> BoolArray | None:
-        """Return a mask of one column's grid points that satisfy a condition, (releasable,).
+        """Return a mask of one column's grid points that satisfy a condition, (releasable,); all without a condition.
 
         Return None if the condition names other columns.
         """
@@ -714,17 +717,26 @@ class AnswerEngine:
 
 
 def _by_class(sums: FloatArray, groups: int, several: bool) -> FloatArray:
-    """Return sums in the shape (powers, groups of the weight, answers), with three powers if ``several``, else one."""
+    """Return flat sums in the shape (powers, groups of the weight, answers): three powers if ``several``, else one.
+
+    `moments.weighed` takes them so: rows of each class, and with values also sums and sums of squares.
+    """
     return sums.reshape(3 if several else 1, groups, -1)
 
 
 def _whole(weights: FloatArray) -> BoolArray:
-    """Return which rows of a weight matrix, (q, cells), contain only 0 and 1; such answers are plain sums of cells."""
+    """Return which rows of a weight matrix, (q, cells), contain only 0 and 1, up to rounding, (q,).
+
+    Such answers are sums of whole cells, which measured tables give without the model.
+    """
     return np.asarray(((np.abs(weights) < 1e-9) | (np.abs(weights - 1) < 1e-9)).all(axis=1))
 
 
 def _contract(where: FloatArray, groupings: Sequence[QuestionBinning]) -> FloatArray:
-    """Return the fraction of each combination of coarse bins for which a condition on groups holds, (cells,)."""
+    """Return the fraction of each combination of coarse bins for which a condition on groups holds, (cells,).
+
+    These are the weights by which a measured table of coarse bins counts the rows of the condition.
+    """
     table = where
     for grouping in groupings:
         table = np.tensordot(table, grouping.cell_share, axes=(0, 1))

@@ -22,7 +22,7 @@ UNKNOWN = "model; its error is not known"
 """Basis shown in place of `MODEL` if the standard error is NaN, because the release stores no suitable noisy answer."""
 
 LEVEL = 0.95
-"""Coverage of an answer's interval.  A convention."""
+"""Coverage of an answer's interval.  The usual level; more would widen every interval.  A convention."""
 
 NORMAL = float(ndtri(0.5 + LEVEL / 2))
 """Half width of an interval in standard errors, for exact standard errors.  Derived: the normal quantile of `LEVEL`."""

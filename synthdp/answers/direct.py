@@ -186,7 +186,10 @@ class GLSEstimates:
 
     @cached_property
     def _histograms_alone(self) -> dict[int, FineBinCounts]:
-        """Return the fine-bin counts of columns whose interactions were measured, but no table over the coarse bins."""
+        """Return the fine-bin counts of columns whose interactions were measured, but no table over the coarse bins.
+
+        Their main effects come from these counts.
+        """
         columns = {j for effect in self.measured_alone for j in effect.clique} - {
             j for part in self._pooled.precisions if len(part) == 1 for j in part
         }
@@ -194,7 +197,10 @@ class GLSEstimates:
         return {j: leaves for j, leaves in found.items() if leaves is not None}
 
     def _main_effect(self, column: int, leaves: FineBinCounts) -> NoisyTable:
-        """Return a column's main effect from its fine-bin counts, with one typical stddev for all bins."""
+        """Return a column's main effect from its fine-bin counts, with one typical stddev for all bins.
+
+        Effects are combined with one precision each.
+        """
         cells = self._cells_of_leaves(column, np.eye(int(self.kept[column].sum())))
         counts = cells @ leaves.counts
         spread = leaves.variances(cells - cells.mean(axis=0)).sum()
@@ -202,7 +208,10 @@ class GLSEstimates:
         return NoisyTable(clique=(column,), counts=counts - counts.mean(), stddev=stddev, alone=True)
 
     def _cells_of_leaves(self, column: int, weights: FloatArray) -> FloatArray:
-        """Return weights of a column's fine bins, (q, fine bins), from weights of releasable coarse bins, (q, bins)."""
+        """Return weights of a column's fine bins, (q, fine bins), from weights of releasable coarse bins, (q, bins).
+
+        Estimates and errors of fine bins then give those of coarse bins.  Fine bins of other coarse bins have weight 0.
+        """
         kept, cell = self.kept[column], self.model.refinements[column].coarse_cell
         place = np.maximum(np.cumsum(kept) - 1, 0)[cell]
         return np.asarray(weights[:, place] * kept[cell])
@@ -318,7 +327,10 @@ class GLSEstimates:
         return {}
 
     def _variance_error(self, column: int) -> float:
-        """Return the relative standard error of a column's variance, at most 1; 0 if its values are not numbers."""
+        """Return the relative standard error of a column's variance, at most 1; for `variance_error`.
+
+        It is 0 if the column was not measured, or its values are not numbers or all equal.
+        """
         leaves, refinement = self.leaves(column), self.model.refinements[column]
         places = refinement.fine.points
         if leaves is None or np.isnan(places).all():
@@ -402,7 +414,7 @@ class GLSEstimates:
         return LinearEstimates(estimate, np.sqrt(variance))
 
     def _variance(self, clique: Clique, block: FloatArray, cells: int) -> FloatArray:
-        """Return the variances, (q,), of weighted sums over a clique's cells.
+        """Return the variances, (q,), of weighted sums over a clique's cells, by the formula in `linear`.
 
         ``block`` holds the weights, (q, *shape).
         """
@@ -421,12 +433,15 @@ class GLSEstimates:
         return np.asarray(variance)
 
     def _histograms(self, column: int) -> list[tuple[Axis, FloatArray, float]]:
-        """Return the one-column histograms of a column: axis, noisy counts and stddev of each."""
+        """Return the one-column histograms of a column: axis, noisy counts and stddev of each; empty without any."""
         return self._histograms_by_name.get(self.model.domain.names[column], [])
 
     @cached_property
     def _histograms_by_name(self) -> dict[str, list[tuple[Axis, FloatArray, float]]]:
-        """Return the histograms of each column, by name; histograms that cut fine bins are left out."""
+        """Return the histograms of each column, by name, for the counts of its fine bins.
+
+        Left out are histograms that cut fine bins, and those of a single bin, which only count the rows that fit.
+        """
         fine = {refinement.fine.name: refinement.fine for refinement in self.model.refinements}
         found: dict[str, list[tuple[Axis, FloatArray, float]]] = defaultdict(list)
         for measured in self.measurements:
@@ -494,7 +509,10 @@ def screened(
 
 
 def _typical(asked: PairDistances, answers: FloatArray, missed: BoolArray) -> float:
-    """Return the mean distance from independence, in rows and beyond chance, of scored but unmeasured pairs."""
+    """Return the mean distance from independence, in rows and beyond chance, of scored but unmeasured pairs.
+
+    Unmeasured pairs of a wide table are taken to be as far from independence as this.
+    """
     left, right = (columns[missed] for columns in asked.pairs)
     total = float(asked.margins[0].sum())
     roots = np.array([np.sqrt(margin / total).sum() for margin in asked.margins])
@@ -503,7 +521,10 @@ def _typical(asked: PairDistances, answers: FloatArray, missed: BoolArray) -> fl
 
 
 def _shrunk(scores: FloatArray, stddev: float) -> FloatArray:
-    """Return noisy scores shrunk towards their mean, by the part of noise in their variance (James and Stein 1961)."""
+    """Return noisy scores shrunk towards their mean, by the part of noise in their variance (James and Stein 1961).
+
+    A high score is high by noise in part, and would make error bars too wide.
+    """
     mean = float(scores.mean())
     signal = max(0.0, float(scores.var()) - stddev**2)
     return mean + (scores - mean) * (signal / (signal + stddev**2))

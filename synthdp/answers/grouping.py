@@ -195,9 +195,10 @@ def show_number(column: Column, value: float) -> object:
 
 
 def _numbered(column: Column, starts: IntArray, key: IntArray) -> tuple[IntArray, tuple[object, ...]]:
-    """Return the group of each grid point, numbered by first occurrence, and each group's label, a range of values.
+    """Return each grid point's group, numbered by first occurrence, and each group's label, a value or a range.
 
-    ``key`` holds the group key of each run of grid points; -1 is for no group.
+    Users see groups in the order of their values.  ``key`` holds the group key of each run of grid points; -1 is for no
+    group.
     """
     of_run, first = numbered(key)
     order = np.argsort(first, kind="stable")
@@ -226,7 +227,11 @@ def numbered(key: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def _range(column: Column, first: int, last: int) -> object:
-    """Return the label of the values from grid point ``first`` to ``last``."""
+    """Return the label of the values from grid point ``first`` to ``last``: a single value, or a text "a to b".
+
+    It is `MISSING` for the missing value.  A special value is shown alone, and so is a single value that is no
+    interval.
+    """
     values, missing = grid_values(column)
     grid = grid_of(column)
     if missing[first]:
@@ -246,7 +251,7 @@ def show_value(column: Column, value: AnyArray) -> object:
 
 
 def _per_point(axis: Axis, sums: FloatArray) -> FloatArray:
-    """Return sums over bins, (bins, ...), divided by each bin's number of grid points.
+    """Return sums over bins, (bins, ...), divided by each bin's number of grid points: means of functions.
 
     The result is 0 for bins without grid points.
     """
@@ -255,6 +260,9 @@ def _per_point(axis: Axis, sums: FloatArray) -> FloatArray:
 
 
 def _mass(refinement: Refinement) -> FloatArray:
-    """Return the total weight of each coarse bin, (bins, 1), with 1 in place of 0 so that it can be a divisor."""
+    """Return the total weight of each coarse bin, (bins, 1), by which fine bins' weights become fractions.
+
+    It is 1 in place of 0, so that it can be a divisor.
+    """
     mass = np.bincount(refinement.coarse_cell, weights=refinement.weights)
     return np.where(mass > 0, mass, 1.0)[:, None]

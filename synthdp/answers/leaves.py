@@ -97,7 +97,10 @@ class FineBinEstimates:
 
     @cached_property
     def _mean(self) -> Sparse:
-        """Return the sparse matrix that averages functions of fine bins, (q, size), over groups, (q, groups)."""
+        """Return the sparse matrix that averages functions of fine bins, (q, size), over groups, (q, groups).
+
+        All bins of a group have equal errors, so errors of sums need no matrix of bins by bins.
+        """
         places = (np.arange(len(self.group)), self.group)
         return sparse.csr_array((1 / self._sizes[self.group], places), shape=(len(self.group), len(self._sizes)))
 
@@ -223,7 +226,10 @@ def gls_fine_bins(histograms: Iterable[Histogram]) -> FineBinEstimates:
 
 
 def _merged(histograms: Iterable[Histogram]) -> list[Histogram]:
-    """Return histograms with each set of cells once; histograms with the same cells are averaged by precision."""
+    """Return histograms with each set of cells once; those with the same cells are averaged by precision.
+
+    Bins that they share alone then count once, and the matrix that `gls_fine_bins` inverts stays small.
+    """
     found: dict[bytes, Histogram] = {}
     for histogram in histograms:
         cells = histogram.cell.tobytes()
@@ -237,7 +243,7 @@ def _merged(histograms: Iterable[Histogram]) -> list[Histogram]:
 
 
 def _combined(key: IntArray, other: IntArray) -> IntArray:
-    """Return integers, (n,), that are equal exactly where both keys are equal."""
+    """Return integers, (n,), that are equal exactly where both keys are equal: bins that no histogram tells apart."""
     low = int(other.min())
     joint = key * (int(other.max()) - low + 1) + (other - low)
     return np.asarray(np.unique(joint, return_inverse=True)[1], np.int64)

@@ -172,7 +172,10 @@ class ClassWeights:
         return np.asarray(np.sqrt(variance))
 
     def _each(self, values: FloatArray) -> FloatArray:
-        """Return each group's value, (g,), from values by class; 0 for groups without a class."""
+        """Return each group's value, (g,), from values by class; 0 for groups without a class.
+
+        Rows without a weight then add nothing to a sum or to its error.
+        """
         return np.where(self.kind >= 0, values[self.kind], 0.0)
 
 
@@ -188,7 +191,8 @@ class Slope(NamedTuple):
 
 
 Rows = Callable[[int], FloatArray]
-"""Function type.  Returns for the number of a condition the rows by power of the summed column, (3 or 1, g, q)."""
+"""Function type.  Returns for the number of a condition its rows by power of the summed column, (3 or 1, g, q).  Three
+powers are rows, sums of values and sums of squares; a question without values needs rows alone."""
 
 
 def weighed(question: Weighable, weights: ClassWeights, rows: Rows) -> Slope:

@@ -250,7 +250,8 @@ def _linear(asked: _Asked, weights: FloatArray | None, *, only: int | None = Non
 def _off(asked: _Asked, weights: FloatArray, axis: Axis) -> FloatArray:
     """Return the error of a weighting of cells after least-squares projection on one column's measured functions.
 
-    A nonzero error means that the measurements do not determine the answer.
+    A nonzero error means that the measurements do not determine the answer.  The caller refuses such a question.  The
+    error is 0 where the projection is exact.
     """
     place = next(i for i, one in enumerate(asked.sums.axes) if one is axis)
     basis = _Basis.of(asked.sums.features[place], axis)
@@ -338,7 +339,8 @@ def _of_cells(axis: Axis, of_point: AnyArray) -> AnyArray:
 def _ends(axis: Axis, of_point: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the smallest and the largest number among each cell's grid points, (cells,) each.
 
-    The numbers are infinite for a cell without grid points.
+    Equal numbers show that a condition does not cut the cell.  The numbers are inf and -inf for a cell without grid
+    points.
     """
     there = axis.starts < len(of_point)
     low, high = np.full(axis.size, np.inf), np.full(axis.size, -np.inf)
@@ -348,7 +350,11 @@ def _ends(axis: Axis, of_point: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _numbers(axis: Axis) -> tuple[FloatArray, FloatArray, float]:
-    """Return the middle of each cell's numbers, whether it has numbers (1 or 0), and the largest half width."""
+    """Return the middle of each cell's numbers, whether it has numbers (1 or 0), and the largest half width.
+
+    A cell counts at its middle in sums and means; the half width bounds the error of that.  The middle is 0 without
+    numbers.
+    """
     values, present = numbers_of(axis.column)
     there = _of_cells(axis, present)
     low, high = _ends(axis, values)

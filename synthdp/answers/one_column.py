@@ -119,13 +119,13 @@ class SortedSupport:
 
 
 def _sorted_by(units: IntArray, values: AnyArray) -> IntArray:
-    """Return the positions ``units`` sorted by their values; fast if they are already sorted, as in most columns."""
+    """Return the positions ``units`` sorted by their values; fast if they are sorted already, as in most columns."""
     key = values if len(units) == len(values) else values[units]
     return units if _rises(key) else units[np.argsort(key, kind="stable")]
 
 
 def _rises(values: AnyArray) -> bool:
-    """Return whether values never decrease."""
+    """Return whether values never decrease, so that they need no sorting."""
     return bool((values[1:] >= values[:-1]).all())
 
 
@@ -139,7 +139,7 @@ def reached_by(shares: FloatArray, cumulative: FloatArray) -> tuple[IntArray, Fl
 def _errors(
     leaves: FineBinCounts, found: IntArray, share: FloatArray, cumulative: FloatArray, at: IntArray
 ) -> FloatArray:
-    """Return the standard errors of an estimated distribution function at steps ``at``, (len(at),).
+    """Return standard errors of an estimated distribution function at some steps, (len(at),), as fractions of the rows.
 
     The function is a ratio of two estimated sums of rows; the error is of first order.
     """
@@ -173,7 +173,10 @@ def leaf_parts(axis: Axis) -> tuple[IntArray, IntArray]:
 
 
 def _between(x: FloatArray, steps: FloatArray, values: Callable[[IntArray], FloatArray]) -> FloatArray:
-    """Return ``values`` interpolated at ``x`` as by `np.interp`, computed only at the steps next to each x."""
+    """Return ``values`` interpolated at ``x`` as by `np.interp`, computed only at the steps next to each x.
+
+    Errors at all steps of a column of many values would take far longer.
+    """
     left = np.clip(np.searchsorted(steps, x, side="right") - 1, 0, len(steps) - 2)
     low, high = values(left), values(left + 1)
     part = np.clip((x - steps[left]) / np.maximum(steps[left + 1] - steps[left], 1e-300), 0.0, 1.0)

@@ -47,7 +47,10 @@ class OverTime:
         return np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
 
     def of_single_periods(self) -> OverTime:
-        """Return estimates for the single periods, as differences of estimates for all rows up to each period."""
+        """Return estimates for the single periods, as differences of estimates for all rows up to each period.
+
+        The first period keeps its estimate.  The covariance is that of the differences.
+        """
         steps = np.eye(len(self.estimates)) - np.eye(len(self.estimates), k=-1)
         return OverTime(self.names, steps @ self.estimates, steps @ self.covariance @ steps.T)
 

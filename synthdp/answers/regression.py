@@ -34,7 +34,7 @@ from synthdp.sampling.synthetic_model import SyntheticModel
 
 POINTS = 60_000
 """Rows drawn from a model to estimate regression coefficients; the sampling error of these rows is part of the standard
-error.  Tuned; not measured."""
+error.  More make it smaller, and the answer slower.  Tuned; not measured."""
 
 MOST_COEFFICIENTS = 80
 """Most coefficients of one regression.  A safety limit of time."""
@@ -176,7 +176,10 @@ class Regressions:
         yield from design.fits(fitted) - design.fits(rows, self._straight(question, bootstrap))
 
     def _straight(self, question: Regression, bootstrap: Bootstrap) -> FloatArray:
-        """Return the stddevs of unmeasured correlations, (p + 1, p + 1), in the order of the columns of `Design`."""
+        """Return the stddevs of unmeasured correlations, (p + 1, p + 1), in the order of the columns of `Design`.
+
+        Replicates change correlations by as much.  Levels of a label, and the intercept, have 0.
+        """
         names, places, at = (*question.formula.terms, question.formula.response), {}, 1
         for name in names:
             j, column = modelled_column(self.model, name)
@@ -188,7 +191,11 @@ class Regressions:
         return found
 
     def _of_variances(self, terms: Sequence[str], coefficients: FloatArray, design: Design) -> FloatArray:
-        """Return the standard errors of coefficients, (p,), due to noise in the variance of their terms."""
+        """Return the standard errors of coefficients, (p,), due to noise in the variance of their terms.
+
+        A coefficient is a covariance over a variance, and noise may hide the few rows far out that make most of one.
+        The intercept follows the others; coefficients of levels have 0.
+        """
         errors = np.zeros(len(coefficients))
         at = 1
         for name in terms:
@@ -308,7 +315,10 @@ class Design:
         return self._solved(np.asarray(self.columns.T @ self.columns / max(len(self.columns), 1), np.float64))
 
     def _products(self, weights: FloatArray) -> FloatArray:
-        """Return the weighted mean products of every two columns, (r, p + 1, p + 1), for each column of weights."""
+        """Return the weighted mean products of every two columns, (r, p + 1, p + 1), for each column of weights.
+
+        Each replicate's normal equations are made of them, without its own pass over the points.
+        """
         left, right = np.triu_indices(self.columns.shape[1])
         sums = np.zeros((len(left), weights.shape[1]))
         step = max(1, _AT_ONCE // len(left))
@@ -320,7 +330,10 @@ class Design:
         return found
 
     def _solved(self, gram: FloatArray) -> _Solution:
-        """Return the solution of the normal equations, from mean products of columns, (p + 1, p + 1)."""
+        """Return the solution of the normal equations, from mean products of columns, (p + 1, p + 1).
+
+        Terms that depend on earlier ones have no coefficient (NaN).
+        """
         p = len(gram) - 1
         kept = _independent(gram[:p, :p])
         inverse = np.asarray(np.linalg.inv(gram[np.ix_(kept, kept)]), np.float64)
@@ -348,7 +361,8 @@ class _Solution(NamedTuple):
 def _changed(gram: FloatArray, change: FloatArray) -> FloatArray:
     """Return mean products after a change of correlations, halved until the matrix is valid.
 
-    Return the products unchanged if no halving makes it valid.
+    A correlation matrix with a negative eigenvalue describes no rows.  Products stay unchanged if no halving makes it
+    valid.
     """
     scale = np.sqrt(np.maximum(np.diag(gram), 1e-300))
     upper = np.triu(change, 1)
@@ -362,7 +376,10 @@ def _changed(gram: FloatArray, change: FloatArray) -> FloatArray:
 
 
 def _independent(gram: FloatArray) -> IntArray:
-    """Return the positions of columns that are linearly independent of earlier columns, from mean products."""
+    """Return the positions of columns that are linearly independent of earlier columns, from mean products.
+
+    The normal equations of these alone have a solution; the other terms get no coefficient.
+    """
     kept: list[int] = []
     for j in range(len(gram)):
         left = gram[j, j]

@@ -18,7 +18,8 @@ from synthdp.schema.database import DatabaseSchema
 from synthdp.tables.source import Source
 
 ENDINGS = (".parquet", ".csv", ".csv.gz", ".arrow", ".duckdb", ".xlsx")
-"""File endings of tables in a folder."""
+"""File endings under which a table is looked for in a folder, by its name. One usual ending for each format: more would
+make it unclear which file is meant. A convention."""
 
 
 def is_database(path: Path) -> bool:

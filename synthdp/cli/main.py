@@ -39,7 +39,7 @@ SEED = click.option("--seed", type=int, default=None, help="Seed of the sampling
 """The option --seed of this module's commands."""
 
 MOST_NAMES = 10
-"""Columns that a warning names, at most.  A convention."""
+"""Columns that a warning names, at most.  More would bury the advice behind them.  A convention."""
 
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 """The option --json of this module's commands."""
@@ -409,13 +409,19 @@ def sample(
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any) -> None:
-    """Print a warning of this package on standard error; other warnings are not shown."""
+    """Print a UserWarning, as this package's are, in one line on standard error.
+
+    Other warnings are for programmers, and are not shown.
+    """
     if issubclass(category, UserWarning):
         click.echo(f"synthdp: warning: {message}", err=True)
 
 
 def _condition(text: str, schema: synthdp.Schema) -> str:
-    """Return a condition for `answer`; a short COLUMN=VALUE becomes a quoted comparison."""
+    """Return a condition for `answer`; a short COLUMN=VALUE of a level or a moment becomes a quoted comparison.
+
+    It saves quotation marks in a shell.  Any other text stays as it is.
+    """
     name, found, value = text.partition("=")
     column, level = schema.outputs.get(name), value.strip()
     bare = found and value and value[0] not in "='\""

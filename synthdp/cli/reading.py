@@ -166,7 +166,10 @@ def totals_at(paths: Iterable[Path], schema: Schema) -> dict[tuple[str, ...], di
 
 
 def _levels(schema: Schema, name: str) -> Iterable[Any]:
-    """Return the levels of a column; () if the schema has no such column or the column has no declared levels."""
+    """Return the levels of a column, for which the texts of a CSV file stand; () for a column without declared levels.
+
+    A name that the schema does not have gives () too.
+    """
     from synthdp.domain.grid import labels_of
 
     return labels_of(schema[name]) if name in schema and schema[name].labelled and schema[name].is_complete else ()

@@ -57,7 +57,7 @@ MIDNIGHT = "T00:00:00.000000"
 """Suffix that a bound at midnight is shown without."""
 
 MOST_SHOWN = 12
-"""Levels that a line shows, at most.  A convention."""
+"""Levels that a line shows, at most.  More would take several lines of a terminal.  A convention."""
 
 _ASKED_BY_CHANGE = ("lower", "upper", "levels", "source")
 """Settings that the answer "change" asks for; "other" asks for the rest."""
@@ -219,7 +219,10 @@ def _set_others(one: ColumnReview) -> None:
 
 
 def _value(name: str, text: str, column: Column) -> Any:
-    """Return a typed setting as its type: list, dict, bool or number; "none" gives None or an empty list."""
+    """Return a typed setting as its type: list, dict, bool or number; "none" and "" give None or an empty list.
+
+    A text that cannot be read stays a text, which the schema then refuses.
+    """
     if text.lower() in ("", "none"):
         return () if name in ("special", "words", "groups") else None
     match name:
@@ -236,7 +239,10 @@ def _value(name: str, text: str, column: Column) -> Any:
 
 
 def _settings(column: Column) -> dict[str, Any]:
-    """Return a column's settings that differ from their default, except for bounds, levels, source and nullable."""
+    """Return a column's settings that differ from their default, which a line of the review lists.
+
+    Bounds, levels, source and nullable have a place of their own, and are left out.
+    """
     hidden = {*_ASKED_BY_CHANGE, "nullable"}
     return {
         field.name: value
@@ -281,7 +287,10 @@ def _fitting(name: str, column: Column) -> list[str]:
 
 
 def _can_hold(known: Column, drafted: Column) -> bool:
-    """Return whether a known column has the kind of the drafted column and can hold all its levels."""
+    """Return whether a known column has the kind of the drafted column and can hold all its levels.
+
+    Booleans have the levels False and True.  Bounds are not compared.
+    """
     if known.labelled != drafted.labelled:
         return False
     return not known.labelled or set(getattr(drafted, "levels", None) or ()) <= set(
@@ -290,7 +299,7 @@ def _can_hold(known: Column, drafted: Column) -> bool:
 
 
 def _number(text: str, column: Column) -> Any:
-    """Return a typed bound as a number; as text for moments, or if it is no number."""
+    """Return a typed bound as a number; as text for moments, or if it is no number, which the schema then refuses."""
     if column.temporal and column.quantity == "moment":
         return text
     try:
@@ -304,7 +313,7 @@ def _number(text: str, column: Column) -> Any:
 
 
 def _levels(text: str, known: Any) -> list[Any]:
-    """Return the typed levels; a text that equals a numeric level becomes that number."""
+    """Return the typed levels, between "|"; a text that equals a drafted number or boolean becomes that level."""
     numbers = {str(level): level for level in known if not isinstance(level, str)}
     return [numbers.get(level.strip(), level.strip()) for level in text.split("|")]
 

@@ -140,7 +140,10 @@ def _of_table(path: Path, without: Sequence[str], told: CsvFormat) -> dict[str, 
 
 
 def _of_publication(json_schema: Path | None, dictionary: Path | None, told: CsvFormat) -> dict[str, Any]:
-    """Return the schema document of a public description, a JSON Schema or a data dictionary, after a check."""
+    """Return the schema document of a public description, a JSON Schema or a data dictionary, after a check.
+
+    A document that no release could use is refused here, before it is written.
+    """
     from synthdp.schema.public_documents import from_data_dictionary, from_json_schema
     from synthdp.schema.schema import Schema
     from synthdp.schema.schema_json import from_document

@@ -43,7 +43,10 @@ def security_checks(folder: Path | None, *, opendp: str) -> list[Check]:
 
 
 def _entropy() -> Check:
-    """Return the check of the entropy source: the kernel's generator must have its seed."""
+    """Return the check of the entropy source: the kernel's generator must have its seed.
+
+    Noise could be guessed otherwise.
+    """
     name = "entropy source"
     try:
         if hasattr(os, "getrandom"):
@@ -107,7 +110,10 @@ def _file_system(folder: Path, mounts: str) -> str | None:
 
 
 def _ledger(folder: Path) -> Check:
-    """Return the check that a spend in a scratch ledger is visible to a second connection."""
+    """Return the check that a spend in a scratch ledger is visible to a second connection.
+
+    Otherwise two releases could spend the same budget.
+    """
     name, lasting = "ledger", "a spend is on disk, synced, before rows are read; a second reader finds it"
     try:
         with tempfile.TemporaryDirectory(prefix=".synthdp-doctor-", dir=folder) as scratch:
@@ -121,7 +127,7 @@ def _ledger(folder: Path) -> Check:
 
 
 def _loopback() -> Check:
-    """Return the check that the page's address is the loopback address."""
+    """Return the check that the page's address is the loopback address, which other machines cannot reach."""
     name = "loopback"
     try:
         with socket.socket() as door:

@@ -242,7 +242,8 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
     def _takes(self, schema: DatabaseSchema) -> Callable[[str, Schema], bool]:
         """Return a function that tells whether a release works if a table keeps only some columns.
 
-        It does not if the workload or the target names a column that is gone.  Discovery then keeps the column.
+        It does not if the workload or the target names a column that is gone, or if a `Workload` names columns by
+        place.  Discovery then keeps the column.
         """
         wished, names = relations_wished(schema, self.workload, self.target), names_wished(schema)
         needed = {names[i] for clique, _ in wished.weights or () for i in clique}

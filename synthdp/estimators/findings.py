@@ -49,7 +49,7 @@ LEFT_OUT, STAYS = "column {0!r} is left out: {1}", "column {0!r} stays, but its 
 """Receipt texts for columns in which discovery found nothing: left out, or kept with placeholder values."""
 
 SHOWN = 10
-"""Most columns that a warning names.  A convention."""
+"""Most columns that a warning names.  More would bury the advice behind them.  A convention."""
 
 
 def discovery_notes(found: Discovered) -> tuple[str, ...]:
@@ -105,7 +105,7 @@ def _undiscovered(found: Discovered) -> str | None:
 
 
 def _coarse(found: Discovered) -> str:
-    """Return the note for a table whose values are mostly hidden by noise."""
+    """Return the warning text for a table whose values are mostly hidden by noise."""
     held = (
         f"the values that were found occur in only about {found.rows:,.0f} rows"
         if found.rows >= 1
@@ -146,8 +146,8 @@ def misfit_notes(shares: Mapping[str, MisfitShare | None]) -> tuple[str, ...]:
 
 
 MOSTLY_EMPTY = 0.75
-"""Fraction of a column's range at one end beyond all synthetic rows, above which the receipt reports the gap.  A
-tolerance."""
+"""Fraction of a column's range at one end beyond all synthetic rows, above which the receipt reports the gap.  Less
+would report usual skewed columns; more stays silent about bounds that are far too wide.  A tolerance."""
 
 
 def learned_notes(release: Release[SyntheticModel]) -> tuple[str, ...]:
@@ -165,7 +165,10 @@ def learned_notes(release: Release[SyntheticModel]) -> tuple[str, ...]:
 
 
 def _ends(name: str, refinement: Refinement) -> str:
-    """Return a note on where synthetic numbers of a column end, if most of its range lies beyond; otherwise ""."""
+    """Return a note on where synthetic numbers of a column end, if most of its range lies beyond; otherwise "".
+
+    It is "" too for columns that are discovered, hold no numbers, or have no synthetic number.
+    """
     axis = refinement.fine
     column, grid = axis.column, axis.grid
     filled = np.flatnonzero((refinement.weights > 0)[axis.cells] & (axis.starts < grid.regular))
@@ -208,7 +211,7 @@ def warn_of_misfits(shares: Mapping[str, MisfitShare | None], *, stacklevel: int
 
 
 def _mostly_misfits(clear: Mapping[str, MisfitShare]) -> list[str]:
-    """Return the columns in which significantly more than half of the values are out of domain."""
+    """Return the columns in which significantly more than half of the values are out of domain: they mean nothing."""
     return [name for name, one in clear.items() if one.share - SURELY * one.stddev > HALF]
 
 

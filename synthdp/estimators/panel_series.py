@@ -321,7 +321,10 @@ class PanelSeries:
         )  # fmt: skip
 
     def _met(self, conditions: tuple[str | None, ...]) -> BoolArray:
-        """Return which sequences of a window end with states that meet the conditions, (patterns,)."""
+        """Return which sequences of a window end with states that meet the conditions, (patterns,).
+
+        ``None`` is met by any state, and so is any earlier place of the window.
+        """
         met: BoolArray = np.ones(1, np.bool_)
         anything = np.ones(self._states.count, np.bool_)
         for text in (None,) * (self.window - len(conditions)) + conditions:

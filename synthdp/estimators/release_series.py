@@ -315,7 +315,10 @@ class ReleaseSeries:
         return _one(found.difference(self._checked(first), self._checked(second)))
 
     def trend(self, question: Question, *, cumulative: bool = False) -> Any:
-        """Return the mean change of the answer per period with its error bar, by generalised least squares.
+        """Return the mean change of the answer per period, by generalised least squares, as errors are correlated.
+
+        The result is a dataframe of one row: ``estimate``, ``standard_error`` and the 95 % interval, ``lower`` and
+        ``upper``.  ParameterError is raised before the second period.
 
         Parameters
         ----------
@@ -443,7 +446,11 @@ class ReleaseSeries:
         return ask(room, known, earlier.places, parts, stage, factor=factor, mu=mu, note=KEPT)
 
     def _times_public(self) -> float:
-        """Return the expected number of rows of the whole series, as a multiple of the public table's rows."""
+        """Return the expected number of rows of the whole series, as a multiple of the public table's rows.
+
+        It says which of the public table's relations will stand out of the noise.  Without ``rows_per_period`` each
+        period is taken to be as large as the public table.
+        """
         if self._rows_per_period is None:
             return float(self.periods)
         return self.periods * whole("rows_per_period", self._rows_per_period, least=1) / max(1, len(self._public))

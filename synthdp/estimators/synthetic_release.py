@@ -74,7 +74,8 @@ if TYPE_CHECKING:  # pages, pictures, plans and files are loaded by the methods 
     from synthdp.planning import Plan, Plans
 
 ASSUMED_ROWS = 10_000
-"""Number of rows that a plan assumes if the user gives none.  A convention."""
+"""Number of rows that a plan assumes if the user gives none.  More would predict smaller errors, which few tables would
+reach.  A convention."""
 
 REFUSE = "refuse"
 """Setting to refuse a release."""
@@ -731,7 +732,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
     def _outer(self, table: Any, like: Any = None) -> Any:
-        """Return the table as an array if the input was an array, else unchanged."""
+        """Return the table as an array if ``like``, or without it the fitted input, was an array; else unchanged."""
         array = self._array if like is None else not is_table(like)
         return np.asarray(table) if array and not isinstance(like, Source) else table
 

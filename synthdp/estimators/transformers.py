@@ -183,7 +183,10 @@ class DomainDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
 
 
 def _seen_range(values: np.ndarray) -> Continuous:
-    """Return a nullable column of real numbers bounded by the finite values in the data."""
+    """Return a nullable column of real numbers bounded by the finite values in the data, for use without a schema.
+
+    The bounds are 0 and 1 without a finite value, and a single value has a range of width 1.
+    """
     finite = values[np.isfinite(values)]
     low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
     return Continuous(low, high if high > low else low + 1.0, nullable=True)

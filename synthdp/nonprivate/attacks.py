@@ -32,7 +32,7 @@ WHO = ("train", "synthetic", "holdout")
 
 BINS = 32
 """Coarse cells of a column of numbers, at most; quantiles of the synthetic column bound them.  The membership attack
-counts rows in these cells.  Tuned; not measured."""
+counts rows in these cells.  More cells tell more about a row, but most are then empty.  Tuned; not measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +131,10 @@ def joint_tables(tables: Sequence[Any], schema: Schema | None) -> Tables:
 
 
 def _frame(table: Any, schema: Schema | None, who: str) -> pd.DataFrame:
-    """Return a table as a pandas frame of values; a schema, if given, decides how values are read."""
+    """Return a table as a pandas frame of values; a schema, if given, decides how values are read.
+
+    A file without a schema is read as labels, so that nothing in it is missed.
+    """
     if schema is not None:
         return as_pandas(table, schema, who)
     if not isinstance(table, Source):
@@ -151,9 +154,9 @@ def _labels(raw: Any) -> Any:
 
 
 def _cells(values: FloatArray, like: FloatArray) -> IntArray:
-    """Return each value's coarse cell, (rows,) from 0; up to 31 quantiles of ``like`` bound the cells.
+    """Return each value's coarse cell, (rows,) from 0, in which the membership attack counts rows.
 
-    NaN has its own cell.
+    Up to 31 quantiles of ``like`` bound the cells.  NaN has its own cell.
     """
     there = like[~np.isnan(like)]
     shares = np.linspace(0, 1, BINS + 1)[1:-1]
@@ -162,7 +165,7 @@ def _cells(values: FloatArray, like: FloatArray) -> IntArray:
 
 
 def _ticks(times: AnyArray) -> pd.Series[Any]:
-    """Return times as a series of floats in the array's time unit, NaN where missing."""
+    """Return times as a series of floats in the array's time unit, NaN where missing: attacks compare numbers."""
     return pd.Series(np.where(np.isnat(times), np.nan, times.astype(np.int64).astype(np.float64)))
 
 
@@ -217,7 +220,8 @@ GAIN, TOLERANCE = 0.3, 0.05
 convention: the values of RAPID's authors."""
 
 FEW_NUMBERS = 20
-"""Different values of a numeric target, at most, for which the attacks treat the numbers as labels.  Not measured."""
+"""Different values of a numeric target, at most, for which the attacks treat the numbers as labels.  A guess of a label
+must be exact, and a guess of a number may be off by `TOLERANCE`.  Not measured."""
 
 TRIPLES = 100
 """Random triples of columns that the membership attack counts, at most; all pairs are counted too.  A safety limit of
@@ -420,8 +424,8 @@ def _distances(rows: Table, tables: Tables, columns: list[int], k: int) -> tuple
 def _scaled(table: Table, tables: Tables, columns: list[int]) -> list[AnyArray]:
     """Return columns for Gower's distance, one float32 array each.
 
-    Numbers are divided by the range of the synthetic column; missing numbers lie far from all others.  Codes of labels
-    stay, so that different labels differ by at least 1.
+    Numbers are divided by the range of the synthetic column; missing numbers lie far from all others.  A constant or
+    empty column divides by 1.  Codes of labels stay, so that different labels differ by at least 1.
     """
     scaled = []
     for j in columns:
@@ -438,10 +442,10 @@ def _scaled(table: Table, tables: Tables, columns: list[int]) -> list[AnyArray]:
 def _fitting(
     table: Table, conditions: list[tuple[int, float, int]], numeric: tuple[bool, ...], middle: list[float]
 ) -> int:
-    """Return how many rows meet all conditions.
+    """Return how many rows meet all conditions, by which a guess singles somebody out if it is one.
 
-    A condition on a number is met at or beyond the value, away from the column's median.  A condition on a label is met
-    by an equal label.
+    A condition on a number is met at or beyond the value, away from the column's median.  A condition on a label, or on
+    a missing number, is met by an equal value.
     """
     kept = np.arange(len(table))
     for j, value, code in conditions:
@@ -456,7 +460,8 @@ def _fitting(
 def _near(guesses: FloatArray, truth: FloatArray) -> IntArray:
     """Return 1 for each guess of a number that is off by at most 5 %, else 0.
 
-    The error is relative to the mean of guess and truth.  A guess of a missing value gives 0.
+    The error is relative to the mean size of guess and truth, plus 0.01 so that numbers near 0 can be met.  A guess of
+    a missing value gives 0.
     """
     with np.errstate(invalid="ignore"):
         error = 2 * np.abs(truth - guesses) / (np.abs(truth) + np.abs(guesses) + 2 * 0.01)
@@ -464,13 +469,16 @@ def _near(guesses: FloatArray, truth: FloatArray) -> IntArray:
 
 
 def _median(values: FloatArray) -> float:
-    """Return the median of the values without NaN, 0 if all are NaN."""
+    """Return the median of the values without NaN, 0 if all are NaN: a guess goes beyond a value, away from it."""
     there = values[~np.isnan(values)]
     return float(np.median(there)) if len(there) else 0.0
 
 
 def _grouped(rows: Table, synthetic: Table, keys: list[int]) -> list[IntArray]:
-    """Return for the rows and for the synthetic table a common number of each row's combination of keys."""
+    """Return for the rows and for the synthetic table a common number of each row's combination of keys.
+
+    Rows with the same number have the same keys, by which an attacker looks them up.
+    """
     return _groups([rows.exact[:, keys], synthetic.exact[:, keys]])
 
 

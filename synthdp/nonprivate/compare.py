@@ -29,7 +29,7 @@ SHOWN_LEVELS = 8
 """Levels that a picture shows at most; the key counts the others.  A safety limit of space."""
 
 TIME_BINS = 32
-"""Bars of a histogram of times; a convention."""
+"""Bars of a histogram of times; More would show noise as spikes; fewer hide seasons.  A convention."""
 
 QUANTILES = (0.005, 0.025, 0.05, 0.1, 0.9, 0.95, 0.975, 0.995)
 """Quantiles at which a histogram of numbers may end.  Far values would leave nearly all others in one bar.  A
@@ -151,7 +151,10 @@ def _read(table: Source, name: str, column: Column, who: str) -> list[RawColumn]
 
 
 def _levels(name: str, real: Sequence[RawColumn], synthetic: Sequence[RawColumn]) -> ColumnView:
-    """Return a bar chart of a column of levels: the percentages in both tables, the most frequent level first."""
+    """Return a bar chart of a column of levels: the percentages in both tables, the most frequent level first.
+
+    A table without any value gives one bar, "missing".
+    """
     ours, theirs = (_shares_of_levels(blocks) for blocks in (synthetic, real))
     levels = sorted({*ours, *theirs}, key=lambda level: -ours.get(level, 0.0) - theirs.get(level, 0.0))
     shown = tuple(Bar(level, ours.get(level, 0.0), beside=theirs.get(level, 0.0)) for level in levels[:SHOWN_LEVELS])
@@ -202,7 +205,7 @@ def _numbers(name: str, column: Column, real: Sequence[RawColumn], synthetic: Se
 
 
 def _values(blocks: Sequence[RawColumn]) -> FloatArray:
-    """Return all values of a column's blocks as floats, (rows,), NaN where missing."""
+    """Return all values of a column's blocks of numbers as floats, (rows,), NaN where missing, for its bars."""
     parts = [
         np.where(False if raw.missing is None else raw.missing, np.nan, raw.values.astype(np.float64))
         for raw in blocks

@@ -22,11 +22,11 @@ MOST_DECIMALS = 12
 
 ACCIDENT = 1e-3
 """Chance that numbers of some number of digits are all multiples of a step by accident.  Below this chance a draft
-proposes the step.  A tolerance."""
+proposes the step.  More would propose steps by accident; less overlooks steps of few numbers.  A tolerance."""
 
 ODD_ONES = 0.01
-"""Fraction of the different numbers that may have more decimals than the rest.  A release rounds them like the rest.  A
-tolerance."""
+"""Fraction of the different numbers that may have more decimals than the rest.  A release rounds them like the rest.
+More would round away real digits; less lets a few typing errors refine the grid.  A tolerance."""
 
 ODD_ROWS, PLACES = 0.05, 100
 """Fraction of the rows whose numbers may have more decimals than the rest, if rounding them loses hardly anything.
@@ -36,12 +36,13 @@ numbers must need no more decimals.  Tolerances.
 """
 
 MOST_VALUES, OFTEN = 100, 20
-"""Most different numbers, and fewest rows for each on average, of a column whose numbers are drafted as levels.
-Tolerances."""
+"""Most different numbers, and fewest rows for each on average, of a column whose numbers are drafted as levels.  More
+make long lists, with few rows for each; fewer let a release invent numbers in between.  Tolerances."""
 
 EMPTY, VERY_FEW, VERY_EMPTY = 4, 20, 100
 """Fewest grid places per different number for the range to count as mostly empty; for more than `VERY_FEW` numbers
-`VERY_EMPTY` places.  Tolerances."""
+`VERY_EMPTY` places.  Lower ones draft ordinary numbers as levels; higher ones let a release invent numbers in between.
+Tolerances."""
 
 SINGLE = 64
 """Number of possible values of a column up to which a release counts each value by itself.  A draft then lists no
@@ -51,9 +52,10 @@ MOST_HEAPS, FEWEST_ROWS, HEAP, LARGE_HEAP, HEIGHT = 20, 20, 0.005, 0.05, 10
 """Limits on the frequent numbers that a draft lists as special, at most `MOST_HEAPS` of them.  Tolerances; not
 measured.
 
+Lower limits name more numbers, which could be those of single persons; higher ones leave real heaps out.
+
 A number needs `FEWEST_ROWS` rows, `HEIGHT` times the rows of an even spread over the range, and the fraction
-`LARGE_HEAP` of the rows.  If nearly the whole range is empty, the fraction `HEAP` is enough.
-"""
+`LARGE_HEAP` of the rows.  If nearly the whole range is empty, the fraction `HEAP` is enough."""
 
 TOLERANCE = 1e-7
 """Relative error of a number that was stored in 32 bits; digits below it are ignored.  A tolerance."""
@@ -101,16 +103,18 @@ def odd_share(counts: Mapping[Any, int], lattice: Lattice) -> float:
 
 
 def exact_lattice(largest: float) -> Lattice | None:
-    """Return the lattice of the decimals that floats up to ``largest`` hold exactly, at most twelve.
+    """Return the finest lattice of a power of ten on which floats up to ``largest`` are told apart.
 
-    Return ``None`` if no decimal is exact.
+    It has at most twelve decimals.  A draft declares it where numbers lie on no wider lattice.
+
+    Return ``None`` if not even one decimal fits.
     """
     decimals = min(MOST_DECIMALS, math.floor(math.log10(LARGEST_EXACT / max(largest, 1.0))))
     return Lattice(Fraction(1, 10**decimals)) if decimals > 0 else None
 
 
 def _hardly_lose(values: FloatArray, rows: FloatArray, odd: BoolArray, decimals: int) -> bool:
-    """Return whether rounding the odd numbers to some decimals loses hardly anything.
+    """Return whether rounding the odd numbers, which have more decimals than the rest, loses hardly anything.
 
     It does if at most half of the different numbers and 5 % of the rows are odd, and their quartiles lie many steps
     apart.
@@ -124,7 +128,8 @@ def _hardly_lose(values: FloatArray, rows: FloatArray, odd: BoolArray, decimals:
 def _on(values: FloatArray, decimals: int) -> BoolArray:
     """Return which numbers have at most ``decimals`` decimals, (values,) booleans.
 
-    A negative number of decimals means zeros before the decimal point.
+    Digits that rounding to 32 bits made do not count.  A negative number of decimals means zeros before the decimal
+    point.  A number of 2^53 steps or more never counts, since floats do not tell its digits.
     """
     with np.errstate(over="ignore", invalid="ignore"):  # beyond the floats: nothing to learn
         scaled = values * 10.0**decimals
@@ -136,7 +141,7 @@ def _on(values: FloatArray, decimals: int) -> BoolArray:
 def _of_round_numbers(values: FloatArray) -> Lattice:
     """Return the lattice of 1000, 100 or 10 if 99 % of the numbers are its multiples, the largest first, else of 1.
 
-    Fewer than 100 different numbers give the lattice of 1.
+    Such numbers were rounded by hand.  Fewer than 100 different numbers give the lattice of 1.
     """
     many = len(values) * ODD_ONES >= 1
     power = next((power for power in (3, 2, 1) if many and (~_on(values, -power)).mean() <= ODD_ONES), 0)

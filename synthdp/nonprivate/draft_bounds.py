@@ -19,7 +19,8 @@ from synthdp.schema.known_columns import known_column, suggested
 from synthdp.schema.times import CALENDAR
 
 SLACK = Decimal("0.07")
-"""Largest distance of a rounded bound from the outermost value, as a fraction of the range.  A tolerance."""
+"""Largest distance of a rounded bound from the outermost value, as a fraction of the range.  More makes rounder bounds
+that say less about the outermost row, and a wider range to count.  A tolerance."""
 
 FEW_IN = 200
 """Rows per row that may lie beyond a drafted bound, at each end; at most `SHARED` rows may.  A tolerance."""
@@ -33,7 +34,8 @@ means are .014, .022, .030 and .032 of a column's width off.
 """
 
 _STEPS = tuple(map(Decimal, ("5", "2.5", "2", "1")))
-"""Leading digits of round numbers, largest first.  A convention."""
+"""Leading digits of round numbers, largest first.  Neighbours differ by a factor of 2 at most, so a step is more than
+half of the largest allowed.  A convention."""
 
 _SHAPES = (
     "month", "weekday_from_0", "weekday", "day_of_year", "day", "week", "quarter", "hour", "minute", "second",
@@ -155,7 +157,7 @@ def moment_bounds(low: int, high: int, *, step: int) -> tuple[str, str]:
 
 
 def _text(moment: np.datetime64) -> str:
-    """Return a moment in ISO 8601, moved into the calendar of a schema and without zeros at its end."""
+    """Return a moment in ISO 8601, as people write it: without zeros at its end, and in the calendar of a schema."""
     micros = min(max(int(moment.astype("datetime64[us]").astype(np.int64)), CALENDAR[0]), CALENDAR[1])
     return str(np.datetime64(micros, "us")).removesuffix(".000000").removesuffix("T00:00:00")
 
@@ -166,17 +168,17 @@ def _exact(value: float) -> Decimal:
 
 
 def _fraction(value: float) -> Fraction:
-    """Return a number as the exact fraction of its shortest decimal digits."""
+    """Return a number as the exact fraction of its shortest decimal digits, so that 0.1 is one step of 1/10."""
     return Fraction(_exact(value))
 
 
 def _round(most: Decimal) -> Decimal:
-    """Return the largest round number up to ``most``: a leading digit of `_STEPS` times a power of ten."""
+    """Return the largest round number up to ``most``, a step of bounds: a digit of `_STEPS` times a power of ten."""
     power = Decimal(1).scaleb(most.adjusted())
     return next(step * power for step in _STEPS if step * power <= most)
 
 
 def _down(value: Decimal, step: Decimal) -> Decimal:
-    """Return the largest multiple of a step that is at most a value."""
+    """Return the largest multiple of a step that is at most a value, however many digits a division drops."""
     multiple = (value / step).to_integral_value(ROUND_FLOOR) * step
     return multiple if multiple <= value else multiple - step

@@ -13,12 +13,12 @@ from synthdp.schema.columns import Column, Continuous, Datetime, Duration, Integ
 from synthdp.schema.formats import CellFormat, number_format, time_format
 
 NEARLY_ALL = 0.98
-"""Fraction of the rows that a format must read.  A few cells of every large table are written in another way.  A
-tolerance."""
+"""Fraction of the rows that a format must read.  A few cells of every large table are written in another way.  Less
+would turn texts into missing values; more gives up a format for a few cells.  A tolerance."""
 
 FEW = 20
-"""Different texts, at most, that stay levels even if a format reads them, such as "36 months" and "60 months". A
-tolerance."""
+"""Different texts, at most, that stay levels even if a format reads them, such as "36 months" and "60 months".  More
+would keep columns of numbers as levels.  A tolerance."""
 
 FEWEST_DAYS = 5
 """Fewest different whole numbers that are taken as days such as 20180502.  Derived: one of 27 eight-digit numbers is a
@@ -126,7 +126,8 @@ def days_as_numbers(values: Iterable[Any]) -> Column | None:
 def _times(counts: Mapping[str, int]) -> Column | None:
     """Return the kind of column, with its format, if nearly all texts are moments, times of day or durations.
 
-    Return ``None`` for any other column.
+    Return ``None`` for any other column.  Texts that all are eight digits are days or nothing.  Of several formats that
+    fit, the one that reads most rows counts.
     """
     if all(len(text.strip()) == 8 and text.strip().isdigit() for text in counts):
         return days_as_numbers(int(text) for text in counts)
@@ -144,7 +145,10 @@ def _times(counts: Mapping[str, int]) -> Column | None:
 
 
 def _as_bare(pattern: str, quantity: str, counts: Mapping[str, int]) -> str:
-    """Return the variant of a time format, with or without leading zeros, that reproduces the most rows' texts."""
+    """Return the variant of a time format, with or without leading zeros, that reproduces the most rows' texts.
+
+    A release writes its texts so.
+    """
     variants = [pattern, *(re.sub(f"%([{codes}])", r"%-\1", pattern) for codes in ("dm", "dmHI", "HI"))]
     return max(variants, key=lambda one: _given_back(time_format(one, quantity), counts))
 
@@ -187,7 +191,7 @@ def _numbers(counts: Mapping[str, int]) -> Column | None:
 
 
 def _digits_of(text: str) -> str:
-    """Return the digits and separators of a number in a text, "" if there is none."""
+    """Return the digits and separators of a number in a text, "" if there is none, to see which sign divides what."""
     match = _NUMBER.fullmatch(text.strip())
     return match["number"] if match else ""
 
@@ -246,8 +250,8 @@ def _example(before: str, after: str, signs: tuple[str, str], numbers: Mapping[s
 def _named(words: Mapping[str, int], form: CellFormat, numbers: Mapping[str, int]) -> tuple[tuple[str, float], ...]:
     """Return (word, number) for each frequent word among numbers; empty if there are more than `MOST_WORDS`.
 
-    The number is not in the column yet.  A text such as "<5" gets half the limit, and ">5" gets the limit.  Any other
-    word gets a whole number below 0.
+    A column of numbers needs a number for each word.  The number is not in the column yet.  A text such as "<5" gets
+    half the limit, and ">5" gets the limit.  Any other word gets a whole number below 0.
     """
     often = [text for text, count in words.items() if count >= SHARED]
     if len(often) > MOST_WORDS:
@@ -271,7 +275,10 @@ def _named(words: Mapping[str, int], form: CellFormat, numbers: Mapping[str, int
 
 
 def _reads(form: CellFormat, counts: Mapping[str, int]) -> bool:
-    """Return whether a format reads nearly all rows, of the most frequent texts and of all texts."""
+    """Return whether a format reads nearly all rows, of the most frequent texts and of all texts.
+
+    The former end the search for most formats.
+    """
     first = dict(itertools.islice(counts.items(), FIRST))
     return all(_read_rows(form, part) >= NEARLY_ALL * sum(part.values()) for part in (first, counts))
 
@@ -282,7 +289,7 @@ def _read_rows(form: CellFormat, counts: Mapping[str, int]) -> int:
 
 
 def _given_back(form: CellFormat, counts: Mapping[str, int]) -> int:
-    """Return how many rows have a text that a format reads and writes back unchanged."""
+    """Return how many rows have a text that a format reads and writes back unchanged but for blanks around it."""
     return sum(
         count
         for text, count in counts.items()

@@ -85,7 +85,10 @@ def kind_of_objects(source: Source, name: str, kind: Column) -> Column:
 
 
 def is_usual(kind: Column) -> bool:
-    """Return whether a moment format is the format in which an untyped table writes moments anyway."""
+    """Return whether a moment format is the format in which an untyped table writes moments anyway.
+
+    A column of another format, or of none, is not usual.
+    """
     return getattr(kind, "format", None) in ("%Y-%m-%d", "%Y-%m-%d %H:%M:%S")
 
 
@@ -134,11 +137,12 @@ LONGEST_LIST, REPEATS = 500, 10
 """
 
 NEARLY_ALL = 0.95
-"""Fraction of different values among a column's values from which the column counts as an identifier of rows.  A
-tolerance."""
+"""Fraction of different values among a column's values from which the column counts as an identifier of rows.  Less
+would leave out columns with many values; more keeps identifiers as levels.  A tolerance."""
 
 FEW_ROWS = 20
-"""Rows below which a column never counts as an identifier, because few values rarely repeat.  Tuned; not measured."""
+"""Rows below which a column never counts as an identifier, because few values rarely repeat.  Fewer would leave out
+columns of small tables; more would keep identifiers as levels.  Tuned; not measured."""
 
 
 @runtime_checkable
@@ -151,7 +155,7 @@ class _Typed(Protocol):
 
 
 def _is_listable(value: object) -> bool:
-    """Return whether a schema can hold a value: a text, a bool, an int or a finite float."""
+    """Return whether a schema can hold a value: a text, a bool, an int or a finite float; others count as strange."""
     return isinstance(value, (str, bool, int)) or (isinstance(value, float) and math.isfinite(value))
 
 
@@ -288,7 +292,10 @@ def _texts_read(seen: Seen, missing: Collection[str], doubtful: Collection[str])
 
 
 def _distinct(raw: RawColumn) -> tuple[list[Any], np.ndarray]:
-    """Return the different values of a raw column, and the position of each row's value, (rows,), -1 if missing."""
+    """Return the different values of a raw column, and the position of each row's value, (rows,), -1 if missing.
+
+    NaN counts as missing.
+    """
     if isinstance(raw, Labels):
         return raw.levels, raw.codes
     missing = np.zeros(len(raw.values), np.bool_) if raw.missing is None else raw.missing

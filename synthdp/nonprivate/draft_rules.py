@@ -26,14 +26,16 @@ MOST_ROWS = 100_000
 """Rows of a table in which rules are searched, at most, from its beginning.  A safety limit of time."""
 
 FEWEST_ROWS = 100
-"""Fewest rows with a value in both columns for a proposed rule.  A tolerance."""
+"""Fewest rows with a value in both columns for a proposed rule.  Fewer would propose rules that hold by accident.  A
+tolerance."""
 
 NEARLY_ALL = 0.98
-"""Fraction of the rows that must obey a proposed rule.  A few cells of every large table are wrong.  A tolerance."""
+"""Fraction of the rows that must obey a proposed rule.  A few cells of every large table are wrong.  Less would propose
+rules that change right rows.  A tolerance."""
 
 BY_CHANCE = 0.9
-"""Fraction of the rows at which a rule is not proposed, if independent columns would obey it in as many rows.  A
-tolerance."""
+"""Fraction of the rows at which a rule is not proposed, if independent columns would obey it in as many rows.  More
+would propose rules that say nothing.  A tolerance."""
 
 OFTEN = 0.95
 """Fraction of the rows whose level must have `SHARED` rows or more, for other columns to follow from the column.  From
@@ -109,7 +111,10 @@ def _values(raw: RawColumn) -> FloatArray:
 
 
 def _codes(column: Column, raw: RawColumn) -> IntArray:
-    """Return the index of each row's label, (rows,), -1 where missing or undeclared; "other" has the last index."""
+    """Return the index of each row's label, (rows,), -1 where missing or undeclared; "other" has the last index.
+
+    A column with a hidden out-of-domain value has no "other".
+    """
     codes, grid = encode(column, raw).astype(np.int64), grid_of(column)
     levels = len(labels_of(column)) - (grid.other >= grid.regular and grid.other < grid.releasable)
     return np.where(codes < levels, codes, np.where(codes == grid.other, levels, -1) if grid.hidden is None else -1)
@@ -118,7 +123,8 @@ def _codes(column: Column, raw: RawColumn) -> IntArray:
 def _orders(columns: Mapping[str, Column], values: Mapping[str, FloatArray]) -> list[_Found]:
     """Return the rules that a column is at most another column of its type, the least likely by chance first.
 
-    A rule that follows from two others is left out.
+    A rule that follows from two others is left out.  Columns that are equal in nearly all rows have no rule, nor have
+    those that chance orders so.
     """
     found: dict[tuple[str, str], _Found] = {}
     ranks = {name: np.sort(some[~np.isnan(some)]) for name, some in values.items()}
@@ -146,7 +152,7 @@ def _may_be_below(left: FloatArray, right: FloatArray) -> bool:
 def _followers(columns: Mapping[str, Column], codes: Mapping[str, IntArray]) -> list[_Found]:
     """Return the rules that a column follows from another, one per column, from the column with the fewest levels.
 
-    The least likely by chance comes first.
+    The least likely by chance comes first.  A column of as many levels follows from the earlier one only.
     """
     names = list(codes)
     sizes = {name: len(np.unique(some[some >= 0])) for name, some in codes.items()}
@@ -164,7 +170,8 @@ def _followers(columns: Mapping[str, Column], codes: Mapping[str, IntArray]) -> 
 def _follows(columns: Mapping[str, Column], of: str, name: str, codes: IntArray, results: IntArray) -> _Found | None:
     """Return the rule that column ``name`` follows from column ``of``, or ``None`` if too many rows break it.
 
-    ``None`` also if chance explains it, or if most rows have rare levels.
+    ``None`` also if chance explains it, or if more than 5 % of the rows have rare levels.  A rare level is given the
+    most frequent result, so that the rule names no person.
     """
     levels = labels_of(columns[of]), labels_of(columns[name])
     few = _counts(codes[:FIRST], results[:FIRST], levels)
@@ -184,7 +191,10 @@ def _follows(columns: Mapping[str, Column], of: str, name: str, codes: IntArray,
 
 
 def _counts(codes: IntArray, results: IntArray, levels: tuple[Sequence[Level], Sequence[Level]]) -> IntArray:
-    """Return how many rows have each pair of levels, (levels, levels); rows without both are left out."""
+    """Return how many rows have each pair of levels, (levels of each column); rows without both are left out.
+
+    A column follows from another if each level has one result in nearly all rows.
+    """
     both, width = (codes >= 0) & (results >= 0), len(levels[1])
     flat = np.bincount(codes[both] * width + results[both], minlength=len(levels[0]) * width)
     return np.asarray(flat.reshape(len(levels[0]), width), np.int64)

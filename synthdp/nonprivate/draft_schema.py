@@ -55,7 +55,8 @@ _OTHERS = ("other", "other values", *(f"other values {number}" for number in ran
 """Labels for all other values, in order; a draft takes the first that is no level."""
 
 FEWEST_PERSONS, MOST_ROWS_EACH = 50, 50
-"""Fewest different values, and most rows for each on average, of a column that may name persons.  Tolerances."""
+"""Fewest different values, and most rows for each on average, of a column that may name persons.  Fewer values or more
+rows would take categories for persons; stricter limits overlook persons.  Tolerances."""
 
 _UNNAMED = re.compile(r"Unnamed: \d+")  # as pandas calls a column without a name
 """Name that pandas gives a column without a name."""
@@ -282,7 +283,7 @@ def _why_left_out(name: str, seen: Seen | None) -> str:
 
 
 def _is_sound(entry: Entry) -> bool:
-    """Return whether a schema accepts a drafted column."""
+    """Return whether a schema accepts a drafted column; others are left out, so that the draft can be read."""
     try:
         columns, _, _ = read_document(document_of([entry], comment=ABOUT), source="the draft")
         Schema(columns)
@@ -292,7 +293,10 @@ def _is_sound(entry: Entry) -> bool:
 
 
 def _is_free_text(seen: Seen) -> bool:
-    """Return whether most values are long texts that hardly repeat; no categorical column can describe them."""
+    """Return whether most values are long texts that hardly repeat; no categorical column can describe them.
+
+    Texts count as long with four words on average, or with two words and more than 40 letters.
+    """
     texts = [value for value in seen.counts if isinstance(value, str)]
     if not texts or len(texts) < seen.present / 2:
         return False
@@ -396,7 +400,7 @@ def _codes(seen: Seen, numbers: Entry) -> Entry:
 
 
 def _is_dense(seen: Seen) -> bool:
-    """Return whether whole numbers fill at least half of their range, as serial numbers do."""
+    """Return whether whole numbers fill at least half of their range, as serial numbers of rows do."""
     return bool(max(seen.counts) - min(seen.counts) < 2 * len(seen.counts))
 
 
@@ -406,7 +410,11 @@ def _order(level: Any) -> tuple[bool, Any]:
 
 
 def _about_persons(name: str, seen: Seen) -> str:
-    """Return the comment on a column that may name persons; "" if its name or its repetition speaks against it."""
+    """Return the comment that asks whether a column names persons, who then should be the privacy unit; "" if hardly.
+
+    Without a unit each row is protected by itself, and a person with many rows less.  A column hardly names persons if
+    its name is not like an identifier's.  Nor does it if values are few, hardly repeat, or repeat in very many rows.
+    """
     different = len(seen.counts)
     repeats = different >= FEWEST_PERSONS and not seen.names_rows and seen.present <= MOST_ROWS_EACH * different
     return OF_PERSONS.format(rows=seen.present / different) if repeats and _NAMES_ROWS.search(name) else ""
@@ -429,7 +437,10 @@ def _written(kind: Column) -> Entry:
 
 
 def _about_format(kind: Column, seen: Seen) -> str:
-    """Return the comment on the format of a column's cells; "" without a format."""
+    """Return the comment on the format of a column's cells and on its words; "" without either.
+
+    It asks too whether day and month are exchanged, where all days could be months.
+    """
     pattern = getattr(kind, "format", None)
     said = "" if pattern is None else OF_FORMAT.format(format=pattern)
     if getattr(kind, "words", ()):
@@ -484,7 +495,11 @@ def _numbers(name: str, kind: Column, seen: Seen) -> Entry:
 
 
 def _stands_apart(code: int, seen: Seen) -> bool:
-    """Return whether a number of `_CODES` is frequent, and far below or above all values that are no such numbers."""
+    """Return whether a number of `_CODES` is frequent, and far below or above all values that are no such numbers.
+
+    Far is 1.5 times the largest, or below 0 if no other is.  A column of few different numbers, or of such numbers
+    alone, has none.
+    """
     if seen.counts.get(code, 0) < max(SHARED, seen.present / 1000) or len(seen.counts) < 4:
         return False
     rest = [value for value in seen.counts if value not in _CODES]

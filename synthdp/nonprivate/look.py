@@ -27,7 +27,7 @@ MOST_SHOWN = 150
 
 BARS, INNER = 16, (0.02, 0.98)
 """Bars of a histogram, roughly, and the quantiles between which it is drawn.  The tails beyond could point at persons.
-A convention."""
+More bars would have few rows each.  A convention."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

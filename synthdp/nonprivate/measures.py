@@ -26,8 +26,8 @@ BINS, TABLES, KERNEL_QUERIES, CENTRES = 32, 300, 10_000, 10
 time."""
 
 SMOOTH, SHARP = (2.0, 4.0, 6.0, 8.0, 10.0), (0.5, 1.0)
-"""Standard deviations of the Gaussian kernels of smooth and of sharper queries, on columns scaled to [-1, 1].  A
-convention."""
+"""Standard deviations of the Gaussian kernels of smooth and of sharper queries, on columns scaled to [-1, 1].  Wide
+kernels see the rough shape of a table, narrow ones its details.  A convention."""
 
 MOST_LEVELS = 255
 """Largest number of levels that the boosting library accepts in a categorical column, a limit of scikit-learn.  A
@@ -38,7 +38,7 @@ PROPENSITY_ROWS = 20_000
 
 FEW_SLOPES = 200
 """Slopes of the propensity model up to which Newton's method is used.  With more slopes a quasi-Newton method takes
-less time.  Tuned; not measured."""
+less time, and with fewer it takes more.  Tuned; not measured."""
 
 KERNEL_ROWS = 50_000
 """Random rows of each table that kernel queries use, at most: sampling errors stay below about 0.01.  A safety limit of
@@ -238,7 +238,7 @@ def _steps(ticks: AnyArray, column: Column) -> tuple[FloatArray, float, float]:
 
 
 def _some_rows(x: FloatArray) -> FloatArray:
-    """Return at most `KERNEL_ROWS` rows, a seeded random choice."""
+    """Return at most `KERNEL_ROWS` rows, a seeded random choice, so that kernels take seconds."""
     return x if len(x) <= KERNEL_ROWS else x[generator(2).choice(len(x), KERNEL_ROWS, replace=False)]
 
 
@@ -280,7 +280,7 @@ def _encoded(table: pd.DataFrame, schema: Schema, names: Sequence[str]) -> Float
 
 
 def _levels(column: Column) -> int:
-    """Return the number of levels of a column, 0 for numbers and moments."""
+    """Return the number of levels of a column, 0 for numbers and moments, which are no categories to boosting."""
     if column.measured:
         return 0
     return len(labels_of(column))
@@ -296,8 +296,8 @@ def _codes(values: pd.Series[Any], column: Column) -> IntArray:
 def _indicators(table: pd.DataFrame, schema: Schema) -> FloatArray:
     """Return the regressors of the propensity model, (rows, regressors), standardised.
 
-    They are numbers with missing values in the middle, and indicators of missing values and of levels.  Constant
-    regressors are left out.
+    They are numbers with missing values in the middle, and indicators of missing values and of levels.  One level is
+    left out, since the others tell it.  Constant regressors are left out, so that there may be none.
     """
     columns = []
     for name, column in schema.items():

@@ -345,7 +345,7 @@ def _compared(name: str, column: str | None, members: IntArray, control: IntArra
     """Return an attack's success rates in both groups, and their difference with a 99 % interval.
 
     The interval adds one success and one failure to each group, so that it holds for few successes (Agresti, Caffo
-    2000).
+    2000).  Shares are 0 for an empty group.
     """
     m, n = len(members), len(control)
     a, b = (int(members.sum()) + 1) / (m + 2), (int(control.sum()) + 1) / (n + 2)

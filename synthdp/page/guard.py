@@ -129,7 +129,10 @@ class Guard:
                 await PlainTextResponse(BROKEN, 500)(scope, receive, sealed)
 
     def _refused(self, scope: Scope) -> Response | None:
-        """Return the refusal of a request by its method, host, origin and cookie, or None if it may pass."""
+        """Return the refusal of a request by its method, host, origin and cookie, or None if it may pass.
+
+        Other sites, which the browser may visit too, must not ask for rows or spend budget.
+        """
         headers = Headers(scope=scope)
         origins = headers.getlist("origin")
         if headers.getlist("host") != [f"127.0.0.1:{self.port}"]:

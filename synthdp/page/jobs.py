@@ -130,7 +130,7 @@ class Job:
             await child.wait()
 
     def _hear(self, message: dict[str, Any]) -> None:
-        """Store one message of the child process: progress, a result or an error."""
+        """Store one message of the child process: progress, or a result with warnings, or an error."""
         if (progress := message.get("progress")) is not None:
             self.left.enter(Progress(**progress))
             said = WORDS.get(progress["stage"], progress["stage"])

@@ -52,7 +52,7 @@ ABOUT = {
     "title": "Title of the table", "publisher": "Who publishes it", "region": "Which region it describes",
     "use": "What it is meant for", "contact": "Whom a reader may ask about it",
 }  # fmt: skip
-"""The page's labels for the fields of `synthdp.report.guidelines.About`, which only a publisher can fill in."""
+"""The page's labels for five fields of `synthdp.report.guidelines.About`, which only a publisher can fill in."""
 
 LONGEST_WORDS = 200
 """Characters of a note or of a field of `ABOUT`, at most.  A safety limit."""
@@ -132,7 +132,7 @@ async def choose_promise(site: Site, request: Request) -> Response:
 
 
 def _button(site: Site) -> str:
-    """Return the key of the plan if it can be released now; "" if the plan is stale, spent, or not chosen."""
+    """Return the key of the plan, which permits one release of it; "" if the plan is stale, spent, or not chosen."""
     key = site.project.state["key"]
     if key is None or site.project.plan is None or site.ledger.entries(key=key):
         return ""
@@ -190,7 +190,7 @@ async def start_release(site: Site, request: Request) -> Response:
 
 
 def _line(text: str) -> str:
-    """Return typed text as one line of at most `LONGEST_WORDS` characters."""
+    """Return typed text as one line of at most `LONGEST_WORDS` characters, so that it fits in a ledger and a file."""
     return " ".join(text.split())[:LONGEST_WORDS]
 
 
@@ -230,7 +230,10 @@ async def stop_release(site: Site, _: Request) -> Response:
 
 
 def _folder(site: Site, record: dict[str, Any]) -> Path:
-    """Return the folder of a release; raise DataError if it is a link or outside of the page's folder."""
+    """Return the folder of a release; raise DataError if it is a link or outside of the page's folder.
+
+    A file of answers that somebody changed must not lead to other files.
+    """
     folder = site.project.folder / str(record["folder"])
     if folder.is_symlink() or folder.resolve().parent != site.project.folder:
         raise DataError(
@@ -245,7 +248,7 @@ def _asked_for(site: Site, request: Request) -> Path:
 
 
 def _is_there(path: Path) -> bool:
-    """Return whether a path is a file and no symbolic link."""
+    """Return whether a path is a file and no symbolic link, which could lead to private files."""
     return path.is_file() and not path.is_symlink()
 
 
@@ -356,7 +359,10 @@ def _of_the_board(folder: Path) -> dict[str, Path]:
 
 
 def _zipped(paths: dict[str, Path]) -> Any:
-    """Return an open file with a ZIP archive of the given files."""
+    """Return an open file with a ZIP archive of the given files, which the reader must close.
+
+    Up to 32 MB of it stay in memory, the rest is in a temporary file.
+    """
     file = tempfile.SpooledTemporaryFile(32 * 2**20)  # noqa: SIM115 - who reads it closes it
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, path in paths.items():

@@ -96,7 +96,10 @@ def _take(site: Site, name: str, job: Job) -> None:
 
 
 def _earlier(site: Site) -> list[str]:
-    """Return the names of all people in the ledger or in other tables of the folder, sorted."""
+    """Return the names of all people in the ledger or in other tables of the folder, sorted.
+
+    A table about any of these shares their budget.
+    """
     others = [state["people"] for name, state in site.project.tables.items() if name != site.project.current]
     return sorted({*site.ledger.datasets(), *filter(None, others)})
 
@@ -206,7 +209,10 @@ async def columns(site: Site, _: Request) -> Response:
 
 
 def _told(site: Site) -> list[tuple[str, int]]:
-    """Return each other table with answers about columns of this table, and the number of such columns."""
+    """Return each other table with answers about columns of this table, and the number of such columns.
+
+    The page offers to take these answers over.
+    """
     own = {one["name"] for one in site.project.columns}
     found = [
         (name, len(own & set(state["answers"])))
@@ -234,7 +240,7 @@ async def recall(site: Site, request: Request) -> Response:
 
 
 def _columns_of(rule: dict[str, Any]) -> set[str]:
-    """Return the names of the columns in a rule's document."""
+    """Return the names of the columns in a rule's document, all of which a table must have to take the rule over."""
     parts = [rule.get(part, {}) for part in ("when", "then", "values")]
     return {name for part in parts for name in part} | {rule[side] for side in ("left", "right") if side in rule}
 
@@ -265,7 +271,10 @@ async def sheet(site: Site, request: Request) -> Response:
 
 
 def _price(state: dict[str, Any]) -> str:
-    """Return the plan's sentence on the price of undeclared columns, at epsilon 1; "" without a plan."""
+    """Return the plan's sentence on the price of undeclared columns at epsilon 1, as a reason to declare them.
+
+    It is "" without a plan or without undeclared columns.
+    """
     for one in (state["plan"] or {}).get("plans", []):
         if one["epsilon"] == 1 and one["like_epsilon"] is not None:
             return str(one["advice"][0])

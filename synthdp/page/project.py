@@ -36,7 +36,8 @@ FRESH: dict[str, Any] = {
 """The stored state of a table without any answer, with the defaults of the promise.  A convention."""
 
 LEAST_ALIKE = 0.5
-"""Fraction of common column names from which two tables probably have the same people, see `Project.alike`.  Not
+"""Fraction of common column names from which two tables probably have the same people, see `Project.alike`.  The page
+then proposes these people, and the user decides: less proposes wrong ones, more overlooks a shared budget.  Not
 measured."""
 
 UNPROTECTED = (

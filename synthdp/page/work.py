@@ -254,7 +254,7 @@ def answer(request: Request, tell: Tell) -> Any:
 
 
 def _cell(value: Any) -> str:
-    """Return a value of an answer as text for the page."""
+    """Return a value of an answer as text for the page, real numbers with six digits; "missing" for None and NaN."""
     from synthdp.figures import in_figures
 
     if value is None or value != value:
@@ -305,7 +305,10 @@ def run(request: Request, tell: Tell) -> dict[str, Any]:
 
 
 def _end_with_the_page() -> None:
-    """Wait until the page closes standard input, then end this process, first by SIGTERM."""
+    """Wait until the page closes standard input, then end this process, first by SIGTERM, which clears up.
+
+    No job outlives its page.
+    """
     sys.stdin.read()
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(SECONDS_TO_END)

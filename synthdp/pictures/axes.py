@@ -28,7 +28,7 @@ WIDE, TALL = 4.6, 2.8
 """Width and height of one chart, in inches.  A convention."""
 
 IN_A_ROW = 3
-"""Charts next to each other, at most.  A convention."""
+"""Charts next to each other, at most.  More would not fit the width of a page.  A convention."""
 
 
 def figure_of(panels: Sequence[Draw], *, title: str, stamp: str = "") -> Figure:
@@ -88,7 +88,10 @@ def column_panel(view: ColumnView) -> Draw:
 
 
 def _errors(shown: Sequence[Bar]) -> Any:
-    """Return the distances of bars to the ends of their intervals, (2, bars), or ``None`` if no interval is known."""
+    """Return the distances of bars to the ends of their intervals, (2, bars), or ``None`` if no interval is known.
+
+    Bars without an interval have 0.
+    """
     found = np.array([(bar.share - bar.low, bar.high - bar.share) for bar in shown]).T
     return np.nan_to_num(np.maximum(found, 0)) if np.isfinite(found).any() else None
 
@@ -127,7 +130,11 @@ def over_time_panel(shown: OverTime, *, title: str) -> Draw:
 def trade_off_panel(
     points: Sequence[tuple[float, float]], *, independent: float, recommended: float, title: str
 ) -> Draw:
-    """Return a function that draws the expected error, a fraction of all rows, against epsilon."""
+    """Return a function that draws the expected error, in rows of 100, against epsilon; errors are given as fractions.
+
+    ``independent`` is the error of columns without relations, a dashed line.  ``recommended``, one of the epsilons, is
+    marked.
+    """
 
     def draw(chart: Axes) -> None:
         losses, errors = np.array(points).T

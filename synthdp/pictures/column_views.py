@@ -29,17 +29,20 @@ from synthdp.schema.column import Column, Steps
 from synthdp.schema.schema import Schema
 
 ROWS = 50_000
-"""Synthetic rows from which pictures are drawn, at most.  A safety limit of time."""
+"""Synthetic rows from which pictures are drawn, at most: a percentage is then off by at most about 0.2 (50 /
+sqrt(rows), derived).  A safety limit of time."""
 
 GROUPS = 7
 """Groups of levels or intervals of a column in a picture of two columns; other levels and missing values add one group
-each.  A convention."""
+each.  More would make bars too thin to compare.  A convention."""
 
 FEW = 0.01
-"""Fraction of the rows below which an interval is nearly empty and is joined with the next interval.  A convention."""
+"""Fraction of the rows below which an interval is nearly empty and is joined with the next interval.  Less would draw a
+row of bars from a few rows.  A convention."""
 
 RARE = 0.002
-"""Fraction of missing values from which they are a group of their own.  A convention."""
+"""Fraction of missing values from which they are a group of their own.  Less would draw a group that is too thin to
+see.  A convention."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -114,7 +117,8 @@ def grouped(column: Column, raw: RawColumn) -> tuple[IntArray, list[str]]:
 def _by_level(column: Column, raw: Labels) -> tuple[IntArray, list[str], BoolArray]:
     """Return each row's group, (rows,), the groups' names, and whether the row's value is missing, (rows,).
 
-    Groups are the most frequent levels and "others".
+    Groups are the most frequent levels and "others".  A single other level is shown by its name.  The code of a missing
+    value means nothing.
     """
     counts = np.bincount(raw.codes + 1, minlength=len(raw.levels) + 1)[1:]
     frequent = np.argsort(-counts, kind="stable")
@@ -131,7 +135,8 @@ def _by_level(column: Column, raw: Labels) -> tuple[IntArray, list[str], BoolArr
 def _by_size(column: Column, values: AnyArray, missing: BoolArray | None) -> tuple[IntArray, list[str], BoolArray]:
     """Return each row's group, (rows,), the groups' names, and whether its value is missing.
 
-    Groups are intervals with about equally many rows; a value that many rows share has a group of its own.
+    Groups are intervals with about equally many rows; a value that many rows share has a group of its own.  Intervals
+    of very few rows are joined with the next one.  Without any value there is one group, "none".
     """
     gone = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), np.bool_)
     gone = gone if missing is None else gone | missing
@@ -156,7 +161,7 @@ def _by_size(column: Column, values: AnyArray, missing: BoolArray | None) -> tup
 
 
 def _interval(column: Column, first: float, last: float) -> str:
-    """Return the name of an interval of numbers or times from its first and last value."""
+    """Return the name of an interval of numbers or times from its first and last value; times show the first alone."""
     if column.quantity == "moment":
         ends = [str(np.datetime64(int(end), "us"))[:10] for end in (first, last)]
         return ends[0] if ends[0] == ends[1] else f"from {ends[0]}"
@@ -228,18 +233,21 @@ def _shares_of_numbers(name: str, raw: Numbers, known: FloatArray, *, spacing: f
 
 
 SHOWN_LEVELS = 8
-"""Levels that a picture shows, at most; the view lists the others.  A convention."""
+"""Levels that a picture shows, at most; the view lists the others.  More would make the picture taller than its
+neighbours.  A convention."""
 
 LISTED_LEVELS = 50
-"""Levels with their own numbers in a view, at most; the rest is one entry.  A convention."""
+"""Levels with their own numbers in a view, at most; the rest is one entry.  More would make the list longer than anyone
+reads.  A convention."""
 
 LEAST_TOLD = 0.05
-"""Smallest percentage of missing values that a summary mentions.  A convention."""
+"""Smallest percentage of missing values that a summary mentions.  Smaller ones would read "< 0.1 %".  A convention."""
 NOTHING = Bar("", 0.0)
 """A bar without rows, for an empty bin.  A convention."""
 
 QUANTILES = (0.005, 0.025, 0.05, 0.1, 0.5, 0.9, 0.95, 0.975, 0.995)
-"""Quantiles at which a picture of numbers may end, and the median.  A convention."""
+"""Quantiles at which a picture of numbers may end, and the median.  Far values beyond would leave most rows in one
+bar.  A convention."""
 
 
 def column_views(model: SyntheticModel, measurements: tuple[Measurements, ...]) -> list[ColumnView]:
@@ -311,7 +319,10 @@ def _bars(ask: AnswerEngine, name: str, bins: Any) -> list[tuple[Any, Bar]]:
 
 
 def _levels(found: list[tuple[Any, Bar]], name: str, *, ordered: bool) -> ColumnView:
-    """Return the view of levels from their bars; unordered or many levels are sorted by percentage."""
+    """Return the view of levels from their bars; unordered or many levels are sorted by percentage.
+
+    A level beyond the first is listed, and all beyond `LISTED_LEVELS` are one entry.
+    """
     bars = [bar for label, bar in found if label is not None]
     missing = [bar for label, bar in found if label is None]
     number = f"{len(bars)} level{'s' * (len(bars) != 1)}"
@@ -382,7 +393,10 @@ def _numbers(ask: AnswerEngine, name: str, column: Column) -> ColumnView:
 
 
 def _median(answers: Answers, column: Column) -> str:
-    """Return the median and its interval as text from an answer with quantiles; "" without any value."""
+    """Return the median and its interval as text from an answer with quantiles; "" without any value.
+
+    Digits below the error are left out.  The interval is too where it is not known, or shows nothing.
+    """
     if any(estimate != estimate for estimate in answers.estimate):  # NaN, or no time
         return ""
     at = answers.labels["q"].index(0.5)

@@ -14,10 +14,11 @@ from synthdp.pictures.axes import over_time_panel
 from synthdp.pictures.picture import Picture
 
 WIDTH, TOP, BOTTOM, RIGHT, GAP = 480.0, 8.0, 190.0, 470.0, 8.0
-"""Width, top, bottom and right edge of the chart, and the gap next to its texts, in points.  A convention."""
+"""Width, top, bottom and right edge of the chart, and the gap next to its texts, in SVG units (pixels at its usual
+size).  A convention."""
 
 LEVELS, MOST_TICKS = 4, 12
-"""Horizontal lines of the picture, about, and labels of periods, at most.  A convention."""
+"""Horizontal lines of the picture, about, and labels of periods, at most.  More would crowd the axes.  A convention."""
 
 NOTE = "line: estimates; dark band: 95 % intervals of single periods; light band: of all periods at once"
 """Text of the key of the picture."""

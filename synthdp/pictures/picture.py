@@ -25,20 +25,21 @@ if TYPE_CHECKING:
     from synthdp.pictures.axes import Draw  # a report needs none of them
 
 ACROSS, GRID_GAP = 3, 16.0
-"""Charts next to each other in the picture of all columns, and the gap between them, in points.  A convention."""
+"""Charts next to each other in the picture of all columns, and the gap between them, in SVG units (pixels at its usual
+size).  A convention."""
 
 DOTS = 150
-"""Resolution of a saved PNG, in dots per inch.  A convention."""
+"""Resolution of a saved PNG, in dots per inch.  Less would blur texts, more makes larger files.  A convention."""
 
 WIDTH = 360.0
-"""Width of a picture, in points.  A convention."""
+"""Width of a picture in SVG units (pixels at its usual size), in which all lengths here are.  A convention."""
 
 
 MOST_LABEL = 150.0
-"""Width of a bar's label, at most, in points; longer labels are cut.  A convention."""
+"""Width of a bar's label, at most, in SVG units; longer labels are cut, to leave bars room.  A convention."""
 
 GAP = 6.0
-"""Distance between label and bar, in points.  A convention."""
+"""Distance between label and bar, in SVG units.  A convention."""
 
 
 def bars(shown: Sequence[Bar], *, title: str, name: str) -> str:
@@ -218,7 +219,7 @@ def _grid(
 
 
 def _top(shown: Sequence[Bar]) -> float:
-    """Return the largest share, interval end or compared share of some bars, at most 100 %."""
+    """Return the largest share, interval end or compared share of some bars, at most 100 %: the end of their axis."""
     ends = [end for bar in shown for end in (bar.share, bar.high, bar.beside) if math.isfinite(end)]
     return min(max([*ends, 1e-9]), 100.0)
 
@@ -243,10 +244,10 @@ def _about(bar: Bar) -> str:
 
 
 MARGIN = 8.0
-"""Margin of the picture, in points.  A convention."""
+"""Margin of the picture, in SVG units.  A convention."""
 
 LINE = 16.0
-"""Height of a line of text, in points.  A convention."""
+"""Height of a line of text, in SVG units.  A convention."""
 
 NOTED = "share of rows in per cent, with 95 % intervals"
 """Text of the key of a picture with intervals."""
@@ -389,7 +390,7 @@ def picture_of_all(views: Sequence[ColumnView]) -> Picture:
 
 
 def _size(chart: str) -> tuple[float, float]:
-    """Return the width and the height of an SVG chart, in points."""
+    """Return the width and the height of an SVG chart, in SVG units; the usual width and 0 if it does not say."""
     found = _SIZE.search(chart)
     wide, tall = (float(part) for part in found.groups()) if found else (WIDTH, 0.0)
     return wide, tall
@@ -407,12 +408,12 @@ def _what(view: ColumnView) -> str:
 
 
 def _name(title: str) -> str:
-    """Return an HTML id for a chart's title that is unique in a page."""
+    """Return an HTML id for a chart's title, by which the chart points at it; equal titles have equal ids."""
     return f"synthdp-{zlib.crc32(title.encode()):08x}"
 
 
 def _lines(text: str, width: float) -> list[str]:
-    """Return a text broken into lines of at most ``width`` points."""
+    """Return a text broken into lines of at most ``width`` SVG units; a longer word has a line of its own."""
     lines: list[str] = []
     for word in text.split():
         if lines and width_of(f"{lines[-1]} {word}") <= width - MARGIN:

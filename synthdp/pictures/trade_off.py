@@ -9,10 +9,10 @@ from synthdp.figures import multiples, round_step
 from synthdp.markup import render
 
 WIDTH, TOP, BOTTOM, LEFT, RIGHT = 420.0, 14.0, 170.0, 44.0, 400.0
-"""Width of the picture, and the edges of the chart in it, in points.  A convention."""
+"""Width of the picture, and the edges of the chart in it, in SVG units (pixels at its usual size).  A convention."""
 
 LEVELS = 4
-"""Horizontal lines of the picture, about.  A convention."""
+"""Horizontal lines of the picture, about.  More would crowd the axis.  A convention."""
 
 
 def trade_off_chart(

@@ -17,7 +17,7 @@ LOG_FROM = 60.0
 bins.  A convention."""
 
 FEWEST_FOR_LOG = 6
-"""Fewest bins of a histogram with a logarithmic axis.  A convention."""
+"""Fewest bins of a histogram with a logarithmic axis.  A few bars can be read on a plain axis too.  A convention."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,20 +103,23 @@ class ColumnView:
 
 
 COARSEST, FINEST = 8, 40
-"""Bounds on the requested number of bins of an axis.  Round steps can give two bins more, or only two fifths.  A
-convention."""
+"""Bounds on the requested number of bins of an axis.  Round steps can give two bins more, or only two fifths.  Fewer
+bins hide the shape of a distribution; more show noise.  A convention."""
 
 SINGLE = 60
-"""Number of values up to which each value has its own bin, if the number of bins is not reduced.  A convention."""
+"""Number of values up to which each value has its own bin, if the number of bins is not reduced.  More bins would be
+too thin to see.  A convention."""
 
 MARKS = 7
-"""Marks of an axis of numbers, about.  A convention."""
+"""Marks of an axis of numbers, about.  More would crowd the axis.  A convention."""
 
 MOST_MARKED = 290.0
-"""Total width of the texts of all marks on an axis, at most, in pixels.  A convention."""
+"""Total width of the texts of all marks on an axis, at most, in pixels.  More would let the texts touch.  A
+convention."""
 
 TAILS = (0.005, 0.025, 0.05)
-"""Fractions of rows that a picture may leave out at each end, in the order in which they are tried.  A convention."""
+"""Fractions of rows that a picture may leave out at each end, in the order in which they are tried.  The first that
+leaves the deciles far enough apart (`SPREAD`) is taken, so that few rows are left out.  A convention."""
 
 SPREAD = 1 / 4
 """Smallest distance of the first and the last decile, as a fraction of the shown range.  Else most rows share one bar.
@@ -209,7 +212,7 @@ def zoomed(lower: float, upper: float, quantiles: Mapping[float, float]) -> tupl
 
 
 TIME_MARKS = 4
-"""Marks of an axis of times, about.  A convention."""
+"""Marks of an axis of times, about.  Fewer than `MARKS`, because texts of times are longer.  A convention."""
 
 _STEPS = (
     ("s", (1, 5, 15, 30)), ("m", (1, 5, 15, 30)), ("h", (1, 3, 6, 12)), ("D", (1, 2, 7, 14)), ("M", (1, 2, 3, 6)),
@@ -239,7 +242,10 @@ def marks_between(low: int, high: int, quantity: Quantity) -> list[tuple[float, 
 
 
 def _moments(low: int, high: int, *, clock: bool) -> list[tuple[int, str]]:
-    """Return (microseconds, text) of the marks of an axis of moments or of times of day."""
+    """Return (microseconds, text) of the marks of an axis of moments or of times of day, all within the range.
+
+    The finest round steps of which there are few are taken.
+    """
     for unit, steps in _STEPS:
         ends = [int(np.datetime64(end, "us").astype(f"M8[{unit}]").astype(np.int64)) for end in (low, high)]
         for step in steps:
@@ -253,7 +259,7 @@ def _moments(low: int, high: int, *, clock: bool) -> list[tuple[int, str]]:
 
 
 def _text(time: str, *, clock: bool) -> str:
-    """Return numpy's text of a time without the parts that are equal for all marks, such as seconds or the year."""
+    """Return numpy's text of a mark's time, of a day alone or without the year; times of day have no day."""
     day, _, moment = time.partition("T")
     if not moment:
         return "0:00" if clock else day
@@ -262,7 +268,10 @@ def _text(time: str, *, clock: bool) -> str:
 
 
 def _lengths(low: int, high: int) -> list[tuple[int, str]]:
-    """Return (microseconds, text) of the marks of an axis of durations."""
+    """Return (microseconds, text) of the marks of an axis of durations, all within the range.
+
+    Their unit is the longest of which the range has two.
+    """
     name, size = next((one for one in _LENGTHS if (high - low) / one[1] >= 2), _LENGTHS[-1])
     step = round_step(max((high - low) / size, 1.0) / TIME_MARKS)
     found = {f"{in_figures(value)} {name}": round(value * size) for value in multiples(step, low / size, high / size)}

@@ -31,17 +31,19 @@ from synthdp.queries.related.person_tables import Kind
 from synthdp.schema.database import DatabaseSchema
 
 ASSUMED_PERSONS = 10_000
-"""Number of persons that a plan assumes if the user gives none.  A convention."""
+"""Number of persons that a plan assumes if the user gives none.  More would predict smaller errors, which few tables
+would reach.  A convention."""
 
 MEAN_ABS = math.sqrt(2 / math.pi)
 """Mean absolute value of a standard normal variable.  Derived: sqrt(2 / pi)."""
 
 WIDE = 0.01
-"""Uncertainty of a column's mean, as a fraction of its range, above which a plan warns of a heavy tail.  A
-tolerance."""
+"""Uncertainty of a column's mean, as a fraction of its range, above which a plan warns of a heavy tail.  Less would
+warn of usual columns.  A tolerance."""
 
 NOISY = 0.1
-"""Total variation distance of a column above which a plan warns of the column.  A tolerance."""
+"""Total variation distance of a column above which a plan warns of the column.  Less would warn of many small tables.
+A tolerance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

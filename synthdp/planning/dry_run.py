@@ -51,16 +51,19 @@ from synthdp.tables.sources.dataframe import FrameSource
 
 LOADINGS = (0.95, 0.9, 0.7, 0.1)
 """Correlations of the simulated columns, in turn, with their common factor; it explains .90, .81, .49 and .01 of their
-variance.  A convention."""
+variance.  Strong and weak relations both occur, so that a plan suits many tables.  A convention."""
 
 FACTORS = 2
-"""Number of common factors of the simulated table.  A convention."""
+"""Number of common factors of the simulated table: columns of different factors are independent, as in real tables many
+are.  A convention."""
 
 ZIPF = 2.4
-"""Exponent of the simulated Zipf frequencies of categories.  A convention."""
+"""Exponent of the simulated Zipf frequencies of categories.  More makes the later categories rarer; less makes all
+alike, which few tables are.  A convention."""
 
 SHAPE = (1.2, 3.3)
-"""Parameters of the beta distribution of simulated numbers between their bounds.  Tuned together with `AT_LOWEST`."""
+"""Parameters of the beta distribution of simulated numbers between their bounds: skewed, most in the lower third.
+Tuned together with `AT_LOWEST`."""
 
 AT_LOWEST = 0.95
 """Fraction of rows at the lowest value, in every third simulated numeric column, as in amounts that few people have.
@@ -69,7 +72,8 @@ Tuned with `SHAPE`: predicted errors of two public tables, Adult and hmeq, come 
 1 and 10 (benchmarks/utility/plans.py)."""
 
 MISSING = 0.06
-"""Fraction of missing values in simulated columns that may have some.  A convention."""
+"""Fraction of missing values in simulated columns that may have some.  More would leave fewer values to relate to
+others.  A convention."""
 
 
 def simulated_table(schema: Schema, rows: int, rng: Generator) -> dict[str, GridIndices]:
@@ -133,11 +137,12 @@ BYTES_AT_REST, BYTES_A_VALUE = 290e6, 18
 benchmarks/speed/flagship_scale.py and for Adult."""
 
 ASSUMED_LEVELS, ASSUMED_RANGE = 30, 86_400 * 1_000
-"""Assumed number of categories of an open column, and assumed width of its range in integers or seconds.  A
-convention."""
+"""Assumed number of categories of an open column, and assumed width of its range in integers or seconds.  More would
+predict larger errors.  A convention."""
 
 PRICES = (0.7, 0.5, 0.35, 0.25, 0.15, 0.1)
-"""Fractions of epsilon at which a fully declared schema is tried, to state what open columns cost.  A convention."""
+"""Fractions of epsilon at which a fully declared schema is tried, to state what open columns cost.  More would state it
+more exactly, and each takes a dry run.  A convention."""
 
 MOST_NAMES = 10
 """Most columns that one line of assumptions names.  A safety limit."""
@@ -250,7 +255,8 @@ def _priced(
 ) -> Plan:
     """Return a plan completed by the cost of open columns: for a release, and for its refusal.
 
-    The cost of a release is the smallest of a few tried epsilons at which a fully declared schema is as accurate.
+    The cost of a release is the smallest of a few tried epsilons at which a fully declared schema is as accurate.  It
+    is the plan's own epsilon if none is.  ``refused`` holds epsilons spent by an early and a late refusal.
     """
     order, alike = min(2, found.columns), found.epsilon
     for part in PRICES:
@@ -353,7 +359,8 @@ def noise_of_counts(measured: Iterable[Measurements], *, growth: float = 1.0) ->
 def _best_unbiased(schema: Schema, loss: PrivacyLoss, adjacency: Adjacency, *, rows: int) -> float | None:
     """Return the smallest mean error of unbiased answers to all three-column marginals; None without a closed form.
 
-    The closed form needs Gaussian noise and a domain whose cells can be enumerated.
+    The closed form needs Gaussian noise and a domain whose cells can be enumerated.  Users see by it how much the model
+    gains over plain noisy counts.
     """
     budget = gaussian_account(loss) if isinstance(loss, ApproxDP) and loss.delta > 0 else loss
     if not isinstance(budget, (GaussianDP, ZCDP)):
@@ -467,7 +474,8 @@ class _Clock:
 def _scaled(loss: PrivacyLoss, growth: float, *, thresholds: bool) -> PrivacyLoss:
     """Return the loss at which fewer simulated rows have the signal-to-noise ratio of the real number of rows.
 
-    ``growth`` is the real number of rows divided by the simulated one.
+    ``growth`` is the real number of rows divided by the simulated one.  Noise relative to rows is then the same, up to
+    rounding.  The loss is unchanged at a growth of 1 or less, and for other definitions of privacy.
     """
     if growth <= 1:
         return loss
@@ -482,7 +490,10 @@ def _scaled(loss: PrivacyLoss, growth: float, *, thresholds: bool) -> PrivacyLos
 
 
 def _averaged(shape: tuple[int, ...], order: int) -> list[Clique]:
-    """Return at most `TABLES` random marginals of ``order`` columns, each of at most `MOST_CELLS` cells."""
+    """Return at most `TABLES` random marginals of ``order`` columns, each of at most `MOST_CELLS` cells.
+
+    A plan states the mean of their errors.  The choice is seeded, so that plans can be compared.
+    """
     cliques = [c for c in itertools.combinations(range(len(shape)), order) if table_size(shape, c) <= MOST_CELLS]
     return [cliques[i] for i in generator(0).permutation(len(cliques))[:TABLES]]
 
@@ -490,7 +501,7 @@ def _averaged(shape: tuple[int, ...], order: int) -> list[Clique]:
 def _distances(
     real: Codes, others: Sequence[Codes], shape: tuple[int, ...], cliques: Sequence[Clique]
 ) -> list[FloatArray]:
-    """Return for each of the other coded tables the distances of its marginals from the real table's, (cliques, 2).
+    """Return for each other coded table the total variation distances of its marginals from the real, (cliques, 2).
 
     The second column is sqrt(k) times the expected distance of a random sample of k rows, for comparison.
     """
@@ -517,11 +528,12 @@ def _why(mechanism: str, *, automatic: bool) -> str:
 
 
 MOST_NAMED = 5
-"""Most columns that one sentence names.  A convention."""
+"""Most columns that one sentence names.  More would bury the advice behind them.  A convention."""
 
 WIDE = 10_000.0
 """Width of a range of real numbers above which a plan advises to declare decimals.  Wider ranges are usually mostly
-empty, and bins then do not separate hundredths.  A tolerance."""
+empty, and bins then do not separate hundredths.  Less would give this advice for ranges that bins resolve.  A
+tolerance."""
 
 
 def _wide_ranges(domain: Domain) -> tuple[str, ...]:

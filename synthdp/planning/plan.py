@@ -26,26 +26,30 @@ ACCURATE = 0.05
 tolerance."""
 
 WEAKEST = 3.0
-"""Largest epsilon that is recommended, as docs/how-to/choose-epsilon.md gives it for use inside an organisation.  A
-safety limit."""
+"""Largest epsilon that is recommended, as docs/how-to/choose-epsilon.md gives it for use inside an organisation; if all
+plans have larger ones, the smallest of them.  A safety limit."""
 
 USUAL = 1.0
 """Epsilon that is recommended if no epsilon is accurate enough, from docs/how-to/choose-epsilon.md."""
 
 HARDEST = 5
-"""Number of columns that the text of a plan lists, those with the largest errors.  A convention."""
+"""Number of columns that the text of a plan lists, those with the largest errors.  More would make the text long.  A
+convention."""
 
 TRADE_OFF = "Expected error, of 100 rows, against epsilon; dashed: columns without relations"
 """Title of the picture that compares several plans."""
 
 MOST_DRAWN = 20
-"""Most columns in the picture of a plan, those with the largest errors.  A convention."""
+"""Most columns in the picture of a plan, those with the largest errors.  More would make the picture longer than a
+page.  A convention."""
 
 USEFUL = 0.97
-"""Fraction of the error of independent columns above which a release is taken to learn no relations.  A tolerance."""
+"""Fraction of the error of independent columns above which a release is taken to learn no relations.  Less would also
+count weak relations as none; at 1, chance would count as learning.  A tolerance."""
 
 POOR = 0.1
-"""Expected total variation distance of single columns above which a release is called poor.  A tolerance."""
+"""Expected total variation distance of single columns above which a release is called poor.  Less would warn of
+releases that are good enough for rough shares.  A tolerance."""
 
 STAGES = {"one-ways": "single columns"}
 """Display names of stages of a release.  A convention."""
@@ -215,7 +219,8 @@ def recommended(plans: Sequence[Plan]) -> tuple[Plan, tuple[str, ...]]:
     """Return the recommended plan of several plans of one table, and the reasons, one sentence each.
 
     The recommended epsilon is the smallest at which two-column marginals are expected to be off by at most `ACCURATE`.
-    If no epsilon up to `WEAKEST` is accurate enough, the epsilon nearest to `USUAL` is recommended.
+    If no epsilon up to `WEAKEST` is accurate enough, the one of these nearest to `USUAL` is recommended.  If all are
+    above `WEAKEST`, the smallest is.
 
     Parameters
     ----------

@@ -47,7 +47,7 @@ def clear_pairs(release: Release[DatabaseModel]) -> frozenset[Key]:
 def _stands_out(one: PersonTable, counts: FloatArray, stddev: float, tests: int) -> bool:
     """Return whether a marginal of two columns differs significantly from independence.
 
-    The significance is corrected for ``tests`` simultaneous tests.
+    The significance is corrected for ``tests`` simultaneous tests.  A marginal with one bin or without rows does not.
     """
     if min(counts.shape) < 2:
         return False
@@ -61,7 +61,8 @@ def _stands_out(one: PersonTable, counts: FloatArray, stddev: float, tests: int)
 
 
 SURE = 5.0
-"""Standard deviations by which the count of equal values must exceed chance to be significant.  A tolerance."""
+"""Standard deviations by which the count of equal values must exceed chance to be significant.  It is high because many
+columns are tested.  Less would report chance; more overlooks columns that repeat a little.  A tolerance."""
 
 
 def _more_alike(same: FloatArray, rows: FloatArray | None, stddev: float) -> bool:

@@ -35,10 +35,12 @@ from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
 
 PERSONS = 10_000
-"""Synthetic persons behind the pictures and examples of the page.  A convention."""
+"""Synthetic persons behind the pictures and examples of the page.  More would show rarer values, and take longer.  A
+convention."""
 
 DRAWN = 3
-"""Pictures of pairs of columns for each kind of pair in each relation, at most.  A convention."""
+"""Pictures of pairs of columns for each kind of pair in each relation, at most.  More would make the page of many
+tables very long.  A convention."""
 
 MEAN_ABS = 0.8
 """Mean absolute value of a standard normal variable, rounded.  Derived: sqrt(2 / pi)."""
@@ -225,7 +227,10 @@ def _steps(
 
 
 def _strongest(pairs: Sequence[_Pair], anchor: str) -> tuple[list[tuple[float, str]], list[tuple[PairView, str]]]:
-    """Return (Cramér's V, names) of the strongest pairs, and pictures of the pairs that are strong enough to see."""
+    """Return (Cramér's V, names) of the strongest pairs, and pictures of the pairs that are strong enough to see.
+
+    Twice `DRAWN` pairs are listed, at most; pairs without rows are left out.
+    """
     found = []
     for first, second, a, b in pairs:
         if not _rows(a[1]):
@@ -249,7 +254,7 @@ def _strongest(pairs: Sequence[_Pair], anchor: str) -> tuple[list[tuple[float, s
 
 
 def _rows(raw: RawColumn) -> int:
-    """Return how many rows a raw column has."""
+    """Return how many rows a raw column has, labels or numbers."""
     return len(raw.values if isinstance(raw, Numbers) else raw.codes)
 
 

@@ -88,7 +88,10 @@ def cell_sizes(release: Release[Any]) -> tuple[CellSize, ...]:
 
 
 def _cells(axis: Axis) -> tuple[str, bytes, bytes]:
-    """Return what identifies an axis's cells: column name, starts of the runs of grid points, cell of each run."""
+    """Return what identifies an axis's cells: column name, starts of the runs of grid points, cell of each run.
+
+    Tables with the same cells are measurements of one marginal.
+    """
     return axis.name, axis.starts.tobytes(), axis.cells.tobytes()
 
 
@@ -129,7 +132,7 @@ PUBLISHER = "To be stated by the publisher"
 """Text of a field that only the publisher can fill in."""
 
 VARIANTS = {PureDP: "Pure DP", ApproxDP: "Approximate DP", ZCDP: "Zero-concentrated DP", GaussianDP: "Custom"}
-"""The registry's name of each privacy definition."""
+"""The registry's name of each privacy definition.  It has none for Gaussian DP, hence "Custom"."""
 
 EXACT = (
     "Noise is drawn as whole numbers from the operating system's entropy by OpenDP's exact samplers: no floating-point "

@@ -106,7 +106,10 @@ def expected_errors(
 
 
 def _some_cliques(shape: tuple[int, ...], order: int, rng: Generator) -> list[Clique]:
-    """Return at most `CLIQUES` random sets of ``order`` columns whose marginals have at most `MOST_TABLE` cells."""
+    """Return at most `CLIQUES` random sets of ``order`` columns whose marginals have at most `MOST_TABLE` cells.
+
+    The page states the mean of their expected errors.
+    """
     cliques = [c for c in itertools.combinations(range(len(shape)), order) if table_size(shape, c) <= MOST_TABLE]
     chosen = rng.permutation(len(cliques))[:CLIQUES]
     return [cliques[i] for i in chosen]
@@ -118,7 +121,8 @@ def _distance(
     """Return the mean total variation distance of a clique's marginals, and their mean spread.
 
     Each pair in ``pairs`` holds weights of the points, real and released.  The spread is the sum of sqrt(2 p (1 - p) /
-    pi) over cells: sqrt(k) times the L1 error of a random sample of k rows.
+    pi) over cells: sqrt(k) times the L1 error of a random sample of k rows.  Both are means over the replicates.  The
+    spread tells which sample would be as accurate.
     """
     cells, size = cell_index(codes, shape, clique), table_size(shape, clique)
     distance = spread = 0.0
@@ -130,19 +134,22 @@ def _distance(
 
 
 SHOWN_ROWS = 8
-"""Synthetic rows that the page shows.  A convention."""
+"""Synthetic rows that the page shows.  They show what rows look like; more would push the results down.  A
+convention."""
 
 MOST_COLUMNS = 60
-"""Columns of the shown rows, at most.  A convention."""
+"""Columns of the shown rows, at most.  More would make their table too wide to read.  A convention."""
 
 ASSOCIATED = 12
-"""Columns in the heat map, at most; with more columns the strongest pairs are shown.  A convention."""
+"""Columns in the heat map, at most; with more columns the strongest pairs are shown.  More would make its names too
+small to read.  A convention."""
 
 STRONGEST = 10
-"""Pairs of columns that the page lists, at most.  A convention."""
+"""Pairs of columns that the page lists, at most.  More would list ever weaker relations.  A convention."""
 
 DRAWN = 6
-"""Pairs of columns with a picture, at most.  A convention."""
+"""Pairs of columns with a picture, at most.  More would make the page longer, with ever weaker relations.  A
+convention."""
 
 UNFIT = (
     "learning or deciding anything about one person: every row is made up, even a row that looks like somebody",
@@ -369,7 +376,7 @@ def _pairs(
 
 
 def _of_listed(matrix: FloatArray, pairs: Sequence[tuple[int, int]]) -> FloatArray:
-    """Return a matrix of associations with ``nan`` outside the given pairs."""
+    """Return a matrix of associations with ``nan``, which a heat map leaves blank, outside the given pairs."""
     found = np.full(matrix.shape, np.nan)
     for i, j in pairs:
         found[i, j] = found[j, i] = matrix[i, j]
@@ -379,7 +386,7 @@ def _of_listed(matrix: FloatArray, pairs: Sequence[tuple[int, int]]) -> FloatArr
 def _most_related(matrix: FloatArray, first: int | None) -> list[int]:
     """Return the columns of the heat map: the target, its most related columns, then the strongest pairs.
 
-    The target and its most related columns take half of the places.
+    The target and its most related columns take half of the places.  Without a target the strongest pairs take all.
     """
     d = len(matrix)
     chosen = [] if first is None else [first]

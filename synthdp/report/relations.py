@@ -35,12 +35,12 @@ Z = 1.96
 """Standard errors on each side of a 95 % interval: a quantile of the normal law.  A convention."""
 
 LEAST_EXPECTED = 5.0
-"""Smallest expected count of a cell that is used as a divisor, in rows, as in the usual rule for tests of independence.
-A convention."""
+"""Smallest expected count of a cell that is used as a divisor, in rows, as in the usual rule for tests of
+independence.  A smaller one would let rare cells decide.  A convention."""
 
 NARROW = 0.2
-"""Half of an association's interval, relative to the association, up to which it is good enough for inference.  A
-tolerance."""
+"""Half of an association's interval, relative to the association, up to which it is good enough for inference.  More
+would call intervals narrow to which noise adds much.  A tolerance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,12 +225,15 @@ class Relations:
         self.evidence.setdefault(pair, []).append(evidence)
 
     def _shares(self, column: int) -> FloatArray:
-        """Return the model's fractions of a column's releasable bins, (bins,), with sum 1."""
+        """Return the model's fractions of a column's releasable bins, (bins,), with sum 1: what independence gives."""
         shares = np.asarray(self.model.distribution.marginal((column,)))[self.direct.kept[column]]
         return np.asarray(shares / max(float(shares.sum()), 1e-300))
 
     def _joint(self, i: int, j: int) -> FloatArray:
-        """Return the model's fractions of the releasable cells of two columns, (bins of i, bins of j); the sum is 1."""
+        """Return the model's fractions of two columns' releasable cells, (bins of i, bins of j), with sum 1.
+
+        They say how strong a relation synthetic rows show.
+        """
         shape = tuple(self.model.domain.shape[k] for k in (i, j))
         table = np.asarray(self.model.distribution.marginal((i, j))).reshape(shape)
         table = table[np.ix_(self.direct.kept[i], self.direct.kept[j])]
@@ -359,7 +362,10 @@ def _plain(places: IntArray) -> list[int]:
 
 
 def _connected(size: int, pairs: Sequence[tuple[int, int]]) -> list[int]:
-    """Return each column's connected component, named by its smallest column; ``pairs`` are the edges."""
+    """Return each column's connected component, named by its smallest column; ``pairs`` are the edges.
+
+    Columns of one component may be related through others, though their pair was not measured.
+    """
     group = list(range(size))
     for a, b in pairs:
         low, high = sorted((group[a], group[b]))

@@ -26,15 +26,15 @@ tables of 50 and more lose 2 % with 64."""
 
 FEWEST_CELLS = 1000
 """A table with more cells than this, and more cells than decisions, is not balanced: few of its cells would occur
-twice.  Tuned; not measured."""
+twice.  More takes time for such cells, less leaves out tables of small samples.  Tuned; not measured."""
 
 CELLS_A_DECISION = 8
 """Rows are not halved if two-column tables have more than this many cells for each decision.  Tuned: at 13 cells,
 halving takes 5 % off the error of these tables but as long as the fit; at 2 cells it takes off a third."""
 
 DECISIONS_A_CELL = 4
-"""A three-column table is balanced if there are at least this many decisions for each of its cells.  Tuned; not
-measured."""
+"""A three-column table is balanced if there are at least this many decisions for each of its cells.  Fewer would let
+large tables of triples disturb the balance of pairs.  Tuned; not measured."""
 
 LOOKS = 1
 """Number of times that the decisions of the last halving are revised.  Tuned: a second pass takes 1 to 2 % more off the
@@ -50,14 +50,17 @@ MOST_CELLS, REMEMBERED = 2**24 - 1, 5_000_000
 most cell numbers that are stored to revise decisions, 80 MB. A safety limit of memory."""
 
 NUMBERED = 150_000
-"""Number of cell numbers that are computed in one block, about what a processor's cache holds.  Tuned; not measured."""
+"""Number of cell numbers that are computed in one block, about what a processor's cache holds.  More would leave the
+cache, fewer would make many small products.  Tuned; not measured."""
 
 WORK_OF_ROW = 15
-"""Cost to draw and sort one row, as a number of cell lookups.  Tuned; not measured."""
+"""Cost to draw and sort one row, as a number of cell lookups, by which narrow tables get fewer halvings.  Tuned; not
+measured."""
 
 MOST_HALVINGS, MOST_INSIDE = 3, 2
 """Most halvings in all, and most halvings at the end that also balance intervals inside coarse bins.  Each later
-halving counts twice as much for the squared error as the one before.  Tuned; not measured."""
+halving counts twice as much for the squared error as the one before, so that more gain little for twice the rows.
+Tuned; not measured."""
 
 MOST_BALANCE = 16.0
 """Largest value of the ``balance`` parameter, a multiple of the usual work; more work would gain nothing.  A safety
@@ -153,7 +156,10 @@ def balanced_inside(
 
 
 def _halvings(rows: int, shape: Sequence[int], balance: float) -> int:
-    """Return the number of halvings, 0 to 4: as many as the work allows, or 0 if the tables are too large to gain."""
+    """Return the number of halvings, 0 to 4, as many as the work allows: each takes twice the rows.
+
+    It is 0 if the tables are too large to gain, and for one row, one column or ``balance`` 0.
+    """
     if rows == 1 or len(shape) < 2 or balance == 0:
         return 0
     if sum(_cells_of_pairs(shape, rows)) > CELLS_A_DECISION * rows * max(balance, 1.0):
@@ -163,7 +169,7 @@ def _halvings(rows: int, shape: Sequence[int], balance: float) -> int:
 
 
 def _halvings_inside(rows: int, columns: int, balance: float) -> int:
-    """Return how many of the last halvings may balance intervals inside coarse bins.
+    """Return how many of the last halvings, of the fewest rows, may balance intervals inside coarse bins.
 
     Each may look up `WORK_INSIDE` cells, times ``balance``.
     """
@@ -265,7 +271,10 @@ def _similar(codes: Codes, shape: Sequence[int], order: IntArray) -> tuple[IntAr
 
 
 def _sorted(columns: Sequence[AnyArray], sizes: Sequence[int]) -> IntArray:
-    """Return the positions of rows, (rows,), in lexicographic order of the columns; equal rows keep their order."""
+    """Return the positions of rows, (rows,), in lexicographic order of the columns; equal rows keep their order.
+
+    Rows next to each other are alike, and are paired.
+    """
     rows = len(columns[0])
     if math.prod(sizes) * rows >= 2**63:
         return np.lexsort(columns[::-1])
@@ -285,7 +294,7 @@ def _kept(
 ) -> IntArray:  # fmt: skip
     """Return the positions of the rows that stay, one of each pair, in random order.
 
-    Only the pairs at ``differ`` are decided; the rows of the other pairs are equal.
+    Only the pairs at ``differ`` are decided; the rows of the other pairs are equal.  ``first`` is changed in place.
     """
     looks = 0 if left else max(LOOKS, round(LOOKS * balance))
     at_once = tables.at_once * 2**left
@@ -342,7 +351,10 @@ class _Tables(NamedTuple):
 
     @property
     def at_once(self) -> int:
-        """Return the number of row pairs in one batch: half the cells of a mean table, within limits."""
+        """Return the number of row pairs in one batch: half the cells of a mean table, within limits.
+
+        A batch decides all its pairs on the same surplus, so larger ones are faster but balance less.
+        """
         of_mean: int = self.cells // (2 * max(self.factors.shape[1], 1))
         return min(max(of_mean, FEWEST_AT_ONCE), MOST_AT_ONCE)
 
@@ -387,7 +399,10 @@ def _blocks_of_cells(first: Codes, second: Codes, tables: _Tables, at_once: int)
 
 
 def _excess(surplus: AnyArray, cells: _Cells) -> IntArray:
-    """Return for each pair the surplus of the first row's cells minus that of the second row's cells, (pairs,)."""
+    """Return for each pair the surplus of the first row's cells minus that of the second row's cells, (pairs,).
+
+    If it is above 0 the first row should go, else the second.
+    """
     sums = np.zeros(len(cells.first) + 1, np.int64)
     np.cumsum(surplus.take(cells.first) - surplus.take(cells.second), out=sums[1:])
     at = sums.take(cells.begins)
@@ -419,7 +434,10 @@ def _balanced_tables(shape: Sequence[int], decisions: int, *, left: int, balance
 
 
 def _numbering(shape: Sequence[int], cliques: Sequence[Clique]) -> _Tables:
-    """Return the numbering of the cells of the first tables that together have at most `MOST_CELLS` cells."""
+    """Return the numbering of the cells of the first tables that together have at most `MOST_CELLS` cells.
+
+    One matrix product then numbers the cells of all tables.  Later tables are not balanced.
+    """
     ends = list(itertools.accumulate((math.prod(shape[j] for j in clique) for clique in cliques), initial=0))
     few = cliques[: bisect.bisect_right(ends, MOST_CELLS) - 1]
     factors = np.zeros((len(shape) + 1, len(few)), np.float32)

@@ -126,7 +126,8 @@ class Repair:
     def _draw_narrowly(self, orders: Sequence[ColumnOrder], rows: IntArray) -> None:
         """Draw the columns of comparison rules again, in place, among the grid points that the rules leave possible.
 
-        Rows with the same bins share one computation of the possible grid points.
+        Rows with the same bins share one computation of the possible grid points.  Columns whose bin has no such grid
+        point stay as they are.
         """
         if not len(rows):
             return
@@ -191,6 +192,8 @@ class Repair:
     def _ladder(self, name: str) -> tuple[IntArray, AnyArray, IntArray]:
         """Return a column's allowed numeric grid points, their numbers and their bins, sorted by bin and number.
 
+        `_raise` looks the next larger number up in it.
+
         Missing and special values are left out.
         """
         axis = self.domain.axes[self.domain.index(name)[0]]
@@ -224,9 +227,9 @@ class Repair:
 
 
 def _narrow(order: ColumnOrder, points: dict[str, IntArray]) -> None:
-    """Remove grid points that no grid point of the other column can satisfy a comparison with.
+    """Remove from ``points``, in place, grid points that no grid point of the other column satisfies a comparison with.
 
-    Change ``points`` in place.
+    Draws among the others fail less often.
 
     Missing and special values satisfy every comparison.  A side is not narrowed if the other side may take such a
     value.

@@ -119,7 +119,7 @@ def read_parts(
 def _layout(
     document: Mapping[str, Any], schema: DatabaseSchema, arrays: Mapping[str, AnyArray], *, nested: bool
 ) -> Layout:
-    """Return the layout that a JSON document describes, with the coarser bins of its columns, if there are any."""
+    """Return the layout that a JSON document describes, with the bins that it states in place of the plain ones."""
     plain = Layout(schema, {}, nested, bool(document.get("differences", False)))
     days = {(place[0], one.name): one.column for place, one in plain.differences.items()}
     cells = {(one["table"], one["column"]): _axis(one, schema, days, arrays) for one in document["axes"]}
@@ -227,7 +227,7 @@ def _read_distances(document: Mapping[str, Any], source: DocumentSource) -> Pers
 
 
 def _table_document(table: PersonTable, store: Store) -> dict[str, Any]:
-    """Return the JSON document of one person table; groupings and tables get numbers in the store."""
+    """Return the JSON document of one person table; groupings, which many tables share, are numbers in the store."""
     other = table.other_grouping
     return {
         "kind": table.kind.name,
@@ -264,7 +264,7 @@ def _read_table(document: Mapping[str, Any], groupings: Sequence[Grouping]) -> P
 
 
 def _check_fits(table: PersonTable, layout: Layout) -> None:
-    """Raise FormatError if the groups of a person table do not match the bins of the layout."""
+    """Raise FormatError if the groups of a person table do not match the bins of the layout, as in a damaged file."""
     for part in table.parts:
         if part.kind not in (Kind.ROW, Kind.PARENT, Kind.STEP) or part.parts or part.table != table.table:
             raise FormatError("the file is damaged, so load another copy: the release's tables do not match its schema")

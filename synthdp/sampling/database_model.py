@@ -56,7 +56,8 @@ MOST_TRIED = 1_000_000
 safety limit of time."""
 
 TRIED = 2_000
-"""Persons in the trial that estimates how many rows the rules change or leave out.  Tuned; not measured."""
+"""Persons in the trial that estimates how many rows the rules change or leave out.  More make the estimate surer, and
+the release take longer.  Tuned; not measured."""
 
 JOINED = "every synthetic row belongs to a synthetic person, and keys are fresh: none is one of the private tables'"
 """Receipt note on the keys of synthetic tables."""
@@ -497,7 +498,10 @@ class DatabaseModel:
         return i, column, place - 1
 
     def _allow_rows(self, allowed: dict[tuple[int, str, int], FloatArray | BoolArray], i: int, place: int) -> None:
-        """Restrict ``allowed`` in place to persons that have more than ``place`` rows in table ``i``."""
+        """Restrict ``allowed`` in place to persons that have more than ``place`` rows in table ``i``.
+
+        A condition on a row needs that row.
+        """
         key = 0, self.layout.tables[i].count, 0
         size = self.layout.axis(0, key[1]).size
         enough = self.layout.rows_of_count(i)[:size] > place
@@ -514,7 +518,7 @@ class DatabaseModel:
     def _order(self, persons: Persons, i: int, rng: Generator) -> IntArray:
         """Return the order in which a table's rows are written, (rows,).
 
-        If rows have no order, each parent's rows are shuffled.
+        If rows have no order, each parent's rows are shuffled, so that their order says nothing.
         """
         rows = persons.tables[i]
         if self.layout.tables[i].order is Order.NONE:
@@ -530,7 +534,10 @@ class DatabaseModel:
         kept: BoolArray,
         first: int,
     ) -> dict[str, RawColumn]:
-        """Return the key columns of a table's rows: the parent's keys, and fresh keys that child tables refer to."""
+        """Return the key columns of a table's rows: the parent's keys, and fresh keys that child tables refer to.
+
+        Rows that are not kept have a key too, which nobody sees.
+        """
         name, rows = self.schema.names[i], persons.tables[i]
         found: dict[str, RawColumn] = {}
         above = self.layout.tables[i].parent
@@ -583,7 +590,10 @@ class DatabaseModel:
 
 
 def _labels(support: Fresh, kept: BoolArray, *, first: int) -> RawColumn:
-    """Return fresh labels for rows: each kept row gets the next label after ``first``."""
+    """Return fresh labels for rows: each kept row gets the next label after ``first``, so that none occurs twice.
+
+    The label of any other row means nothing.
+    """
     number = np.cumsum(kept) - 1
     return rows_of(fresh_labels(support, max(1, int(kept.sum())), first=first), np.maximum(number, 0))
 
@@ -594,7 +604,10 @@ def _masks_of(masks: Mapping[Conditioned, BoolArray], i: int, column: str) -> di
 
 
 def _share_of_cells(refinement: Refinement, allowed: BoolArray) -> FloatArray:
-    """Return for each coarse bin the fraction of its mass on allowed grid points, (coarse bins,)."""
+    """Return for each coarse bin the fraction of its mass on allowed grid points, (coarse bins,); 0 without mass.
+
+    The model is conditioned on coarse bins with these weights.
+    """
     parts = refinement.within(allowed)
     leaves = refinement.fine.cells_of(np.arange(len(parts), dtype=np.uint32))
     inside = np.bincount(leaves, weights=parts, minlength=refinement.fine.size)

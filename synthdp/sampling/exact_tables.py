@@ -20,10 +20,11 @@ ATTEMPTS = 20
 
 EXCHANGES, AT_ONCE = 40, 12
 """Largest number of rounds of exchanges; in each round, one in AT_ONCE of a stratum's row pairs is exchanged at most.
-Tuned: by `benchmarks/utility/places.py`."""
+More at once would overshoot, since gaps are counted once a round.  Tuned: by `benchmarks/utility/places.py`."""
 
 CANDIDATES = 24
-"""Number of random rows that are compared for each move.  Tuned: by `benchmarks/utility/places.py`."""
+"""Number of random rows that are compared for each move.  More find a row that fits better, and take more time.  Tuned:
+by `benchmarks/utility/places.py`."""
 
 TEMPER = 0.5
 """Factor on the sum of log ratios of several column pairs, which are partly redundant.  Tuned: by
@@ -33,7 +34,8 @@ MOST_CELLS = 250_000
 """Most cells of a two-column table that helps to choose the rows to move.  A safety limit."""
 
 HALF = 0.5
-"""Pseudo-count, in rows, added to each cell before a logarithm is taken.  A convention."""
+"""Pseudo-count, in rows, added to each cell before a logarithm is taken.  More would hide relations of rare cells; less
+lets an empty cell decide alone.  A convention."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -202,6 +204,8 @@ class _Move:
     def _affinity(self) -> list[tuple[int, int, FloatArray]]:
         """Return log ratios of observed to independent counts, for pairs of an outside column and a moving column.
 
+        A row whose other values go with its new ones moves rather than others, so that relations stay.
+
         Each entry holds the outside column, the place of the moving column in ``moving``, and the (codes, codes) log
         ratios.
         """
@@ -216,7 +220,10 @@ class _Move:
         return found
 
     def _fit_of(self, rows: IntArray, values: IntArray, affinity: Sequence[tuple[int, int, FloatArray]]) -> FloatArray:
-        """Return how much the log ratios of candidate rows rise if they take new values, (moves, candidates)."""
+        """Return how much the log ratios of candidate rows rise if they take new values, (moves, candidates).
+
+        With several pairs it is multiplied by `TEMPER`.
+        """
         score = np.zeros(rows.shape)
         for j, place, table in affinity:
             others, now = self.codes[rows, j], self.codes[rows, self.moving[place]]
@@ -224,7 +231,10 @@ class _Move:
         return score * (TEMPER if len(affinity) > 1 else 1.0)
 
     def _obeys(self, rows: IntArray, values: IntArray) -> BoolArray:
-        """Return whether candidate rows would lie in allowed cells after their move, (moves, candidates)."""
+        """Return whether candidate rows would lie in allowed cells after their move, (moves, candidates).
+
+        Without rules all would.
+        """
         good = np.ones(rows.shape, np.bool_)
         if self.allowed:
             moved = np.array(self.codes[rows.ravel()], np.int64)
@@ -289,9 +299,9 @@ def _exchange(
 
 
 def _of_each(surplus: IntArray, few: IntArray, rng: Generator) -> IntArray:
-    """Return cell numbers, each repeated as often as its surplus, in random order.
+    """Return cell numbers, each repeated as often as its surplus, in random order: the ends of the moves.
 
-    At most ``few[stratum]`` cell numbers are returned for each stratum.
+    At most ``few[stratum]`` come back for each stratum, a row of ``surplus``, so that each move has two ends.
     """
     cells = np.repeat(np.arange(surplus.size), surplus.ravel())
     cells = rng.permutation(cells)

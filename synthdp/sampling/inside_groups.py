@@ -27,7 +27,7 @@ ROWS = 20_000
 
 LEAST_LOST = 0.02
 """Smallest loss of correlation that makes a column worth reordering.  The loss is the part of a score correlation that
-bins alone do not show.  Tuned; not measured."""
+bins alone do not show.  Less reorders more columns, for a smaller gain.  Tuned; not measured."""
 
 MOST_COLUMNS, WORK = 32, 3_000_000
 """Most columns that are reordered together, and most scores (rows times columns) that are drawn, for about a second.
@@ -40,7 +40,8 @@ TERMS, HALVINGS = 24, 30
 """Terms of the tetrachoric series, and bisection steps that solve it for a correlation.  A numerical tolerance."""
 
 CHANCE = 3.0
-"""Correlations of bins below this many standard deviations of sampling error count as 0.  Tuned; not measured."""
+"""Correlations of bins below this many standard deviations of sampling error count as 0.  Less lets chance make
+relations inside bins; more loses weak ones.  Tuned; not measured."""
 
 FARTHEST = 8.0
 """Largest absolute value of a latent score, in standard deviations.  A numerical tolerance."""
@@ -216,7 +217,8 @@ def _of_scores(covariances: FloatArray, series: FloatArray) -> FloatArray:
 def _possible(correlations: FloatArray) -> FloatArray:
     """Return a positive definite correlation matrix near to correlations that were estimated pair by pair.
 
-    Eigenvalues below `LEAST_EIGENVALUE` are raised.
+    Scores cannot be drawn by any other matrix.  Eigenvalues below `LEAST_EIGENVALUE` are raised, and the diagonal stays
+    1.
     """
     np.fill_diagonal(correlations, 1.0)
     values, vectors = np.linalg.eigh(correlations)
@@ -258,7 +260,7 @@ def _holds_several(refinement: Refinement) -> bool:
 
 
 def _starts(refinement: Refinement) -> IntArray:
-    """Return the first grid point of each fine bin, (fine.size,)."""
+    """Return the first grid point of each fine bin, (fine.size,), by which bins are ordered and told to be regular."""
     fine = refinement.fine
     starts = np.zeros(fine.size, np.int64)
     starts[fine.cells[::-1]] = fine.starts[::-1]

@@ -16,7 +16,8 @@ from synthdp.sampling.database_model import DatabaseModel, format_of_database
 
 TRIED = 400
 """Number of persons that are drawn to check the rules, with all bins equally likely.  The rules are refused if rows of
-a table are drawn and no row satisfies them.  Tuned; not measured."""
+a table are drawn and no row satisfies them.  Fewer would refuse rules that are rarely obeyed; more take time.  Tuned;
+not measured."""
 
 
 def check_rules(layout: Layout) -> None:

@@ -46,7 +46,7 @@ def _without(model: SyntheticModel, name: str, indices: Sequence[int]) -> Synthe
 
     Each of these grid points should have a fine bin of its own.  Other fine bins of the same coarse bin take over the
     weight.  If these have no weight, grid points are equally likely.  Coarse bins with no fine bin left get probability
-    0 in the distribution.
+    0 in the distribution.  The distribution stays if no other coarse bin is possible.
     """
     (j,) = model.domain.index(name)
     refinement = model.refinements[j]

@@ -361,14 +361,15 @@ def _repeated(points: GridIndices, parent: IntArray) -> IntArray:
 
 
 def _compares(condition: Condition) -> bool:
-    """Return whether a rule between two tables compares two columns by order."""
+    """Return whether a rule between two tables compares two columns by order, so that it sets limits."""
     return any(isinstance(rule, ColumnOrder) for rule in rules_of(condition.both))
 
 
 def _ends_of_cells(axis: Axis) -> tuple[AnyArray, AnyArray, BoolArray]:
     """Return the smallest and the largest number of each bin, and which bins hold only regular values, (bins,) each.
 
-    Bins without regular values have the limits inf and -inf.  Bins of several runs are excluded by the mask.
+    Bins without regular values have the limits inf and -inf.  Bins of several runs are excluded by the mask.  They tell
+    which limit a row above has to keep.
     """
     numbers, _ = grid_numbers(axis.column)
     regular = axis.grid.regular
@@ -391,7 +392,10 @@ def cells_of_rows(layout: Layout, persons: Persons, table: int, column: str) -> 
 
 
 def _runs_of_cells(axis: Axis) -> tuple[IntArray, IntArray]:
-    """Return the first and the last regular grid point of each bin; (1, 0) for a bin without regular grid points."""
+    """Return the first and the last regular grid point of each bin; (1, 0) for a bin without regular grid points.
+
+    Values between limits are drawn among them.  Of a bin of several runs it is the last one.
+    """
     first, last = np.ones(axis.size, np.int64), np.zeros(axis.size, np.int64)
     runs = np.flatnonzero(axis.starts < axis.grid.regular)
     stops = np.minimum(np.append(axis.starts[1:], axis.grid.size)[runs], axis.grid.regular)
@@ -401,6 +405,8 @@ def _runs_of_cells(axis: Axis) -> tuple[IntArray, IntArray]:
 
 def _of_any_cell(refinement: Refinement, cells: IntArray, rng: Generator) -> GridIndices:
     """Draw one grid point per row, (rows,), from the distribution of all rows, whatever the row's bin.
+
+    It is the last resort for rows whose own bin has no grid point that obeys.
 
     Bins are as likely as in the (rows,) bins that were drawn.
     """

@@ -25,8 +25,8 @@ MAX_CELLS = 1_000_000
 drawn again when sampling.  A safety limit of memory."""
 
 CHECKED_BINS = 8
-"""Number of equal parts into which a compared column is cut when the rules are checked for contradictions.  A safety
-limit of time."""
+"""Number of equal parts into which a compared column is cut when the rules are checked for contradictions.  More would
+find more contradictions, and take more time.  A safety limit of time."""
 
 
 def check_rules(schema: Schema) -> None:
@@ -81,7 +81,10 @@ def obeying(schema: Schema) -> tuple[Domain, Graphical]:
 
 
 def _logs(possible: BoolArray, mass: FloatArray | IntArray | float = 1.0) -> FloatArray:
-    """Return the logarithms of masses; masses below 1 count as 1, and -inf stands where ``possible`` is False."""
+    """Return the logarithms of masses, as potentials of a model; -inf stands where ``possible`` is False.
+
+    Masses below 1 count as 1.
+    """
     return np.where(possible, np.log(np.maximum(mass, 1)), -np.inf)
 
 

@@ -41,8 +41,8 @@ REPLACEMENTS = 30
 copies of valid rows.  A safety limit of time."""
 
 HOPELESS = 3
-"""Number of replacement rounds without any valid row after which rows are drawn from the rules alone.  Tuned; not
-measured."""
+"""Number of replacement rounds without any valid row after which rows are drawn from the rules alone.  More wait longer
+for a model that may have no valid row; fewer give up models that have some.  Tuned; not measured."""
 
 FEWEST_REPLACED = 100
 """Smallest number of rows that are drawn to replace invalid rows.  A safety limit: fewer rows would take as much
@@ -53,7 +53,8 @@ BLOCK_ROWS = 1_000_000
 
 INTERVALS = 32
 """Number of equal intervals of a numeric column over which samples are balanced, in addition to coarse bins, if time
-allows.  Tuned; not measured."""
+allows.  More make tables with many nearly empty cells, which cannot be balanced; fewer are hardly finer than coarse
+bins.  Tuned; not measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -261,7 +262,10 @@ class SyntheticModel:
     def _blocks(
         self, rows: int, size: int, rng: Generator, given: Mapping[str, Any] | None, first: int, form: TableFormat
     ) -> Iterator[Any]:
-        """Yield tables of at most ``size`` sampled rows each."""
+        """Yield tables of at most ``size`` sampled rows each.
+
+        Sums of survey weights are divided among the tables by their rows.
+        """
         whole_sums = {} if given else self.populations
         for done in range(0, rows, size):
             some = min(size, rows - done)
@@ -307,7 +311,7 @@ class SyntheticModel:
         """Return the columns that rules name, as (rows,) grid points, drawn uniformly from the allowed rows.
 
         This is the last resort for a model without mass on valid rows, as noise can leave it.  Raise ParameterError if
-        no row is found.
+        no row is found.  Columns that no rule names keep their drawn values.
         """
         domain, distribution = obeying(self.schema)
         columns = self.schema.part(domain.names)
@@ -451,7 +455,7 @@ class SyntheticModel:
         return self.refinements[j].indices_among(allowed, fine, rng)
 
     def _inside(self, allowed: Mapping[str, BoolArray], rng: Generator) -> Inside:
-        """Return the sampler of fine bins inside coarse bins, and the intervals that sampling balances."""
+        """Return the sampler of fine bins inside coarse bins, and the intervals that `balanced_inside` balances."""
 
         def draw(codes: Codes) -> Codes:
             of_columns = enumerate(self.domain.names)

@@ -83,7 +83,7 @@ class Steps:
     clock: tuple[int, ...] = ()
 
     def value(self, step: Any) -> Any:
-        """Return the value of step number k, or of an array of step numbers."""
+        """Return the value of step number k, or of an array of them: an integer without a denominator, else a float."""
         whole = self.offset + step * self.size
         return whole if self.denominator is None else whole / self.denominator
 
@@ -347,7 +347,7 @@ def number(value: Any) -> int | float:
 def _is_short_text(text: object) -> bool:
     """Return whether a column's source is a printable text of 1 to `LONGEST_SOURCE` characters.
 
-    What a draft appended does not count.
+    What a draft appended does not count.  A receipt shows it in one line.
     """
     return (
         isinstance(text, str)

@@ -401,7 +401,10 @@ def _value_in_words(value: Any) -> str:
 
 
 def _as_value(given: object) -> object:
-    """Return a single value without a list around it, for one-column cells of a combination."""
+    """Return a single value without a list around it, for one-column cells of a combination.
+
+    A range or several values stay a list.
+    """
     values = _as_list(given)
     return values[0] if len(values) == 1 and not isinstance(values[0], tuple) else values
 
@@ -420,7 +423,7 @@ def _as_list(given: object) -> list[Any]:
 
 
 def _plain(value: object) -> object:
-    """Return a value as JSON can hold it: dates as ISO text, NumPy scalars as Python's."""
+    """Return a value as JSON can hold it: dates as ISO text, NumPy scalars as Python's, except moments, which stay."""
     if isinstance(value, (dt.date, dt.datetime)):
         return value.isoformat()
     return value.item() if isinstance(value, np.generic) and not isinstance(value, np.datetime64) else value
@@ -435,7 +438,10 @@ def _check_sides(kind: str, left: Mapping[str, Any], right: Mapping[str, Any], c
 
 
 def _ends_of(column: Column) -> tuple[float, float]:
-    """Return the first and last value of a column with evenly spaced values; infinite ends for other columns."""
+    """Return the first and last value of a column with evenly spaced values; infinite ends for other columns.
+
+    A rule about the calendar names only days and months within them.
+    """
     match column.support():
         case Steps(first, last) as steps:
             return steps.value(first), steps.value(last)
@@ -451,7 +457,7 @@ def _within(column: Column, numbers: Sequence[int]) -> list[int]:
 def _known(names: tuple[str, ...], columns: Mapping[str, Column]) -> None:
     """Raise SchemaError unless all names are schema columns with declared bounds or levels.
 
-    What is discovered later might contradict a rule.
+    What is discovered later might contradict a rule.  A rule is checked when the schema is made.
     """
     for name in names:
         if not isinstance(name, str) or name not in columns:

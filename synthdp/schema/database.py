@@ -370,7 +370,7 @@ class DatabaseSchema:
             )
 
     def _check_tables(self) -> None:
-        """Raise SchemaError for column names that begin with "#", too deep chains of tables, or too large records."""
+        """Raise SchemaError for column names that begin with "#", as names in the model do, or too large records."""
         for name, schema in self.tables.items():
             for column in schema:
                 if column.startswith("#"):
@@ -424,7 +424,10 @@ def _root(tables: Mapping[str, Schema], relations: Sequence[Relation]) -> str:
 
 
 def _downwards(root: str, tables: Mapping[str, Schema], relations: Sequence[Relation]) -> tuple[str, ...]:
-    """Return the table names, parents before their children."""
+    """Return the table names, parents before their children, in which persons' rows are drawn.
+
+    SchemaError is raised for a table that no chain of relations joins to the root.
+    """
     found = [root]
     for name in found:
         found += [one.child for one in relations if one.parent == name]
@@ -455,7 +458,7 @@ def _check_order(relation: Relation, schema: Schema) -> None:
 
 
 def _relation_document(relation: Relation) -> dict[str, Any]:
-    """Return a relation as a JSON document, without settings at their default."""
+    """Return a relation as a JSON document, without settings that are None or False."""
     document = {name: getattr(relation, name) for name in _SETTINGS}
     return {name: value for name, value in document.items() if value not in (None, False)}
 

@@ -162,12 +162,12 @@ def completed(rule: Derived, declared: Mapping[str, Column], known: Mapping[str,
 
 
 def lookup(rule: Derived, value: object) -> Any:
-    """Return the derived value for a value of the column that the rule looks up; ``None`` is a missing value."""
+    """Return the value that a rule's lookup lists for ``value``; as key and as result, ``None`` is a missing value."""
     return (rule.values or {}).get(value)
 
 
 def compute(rule: Derived, values: Mapping[str, AnyArray], column: Column) -> AnyArray:
-    """Return an expression's value in every row, (n,): exact 64-bit integers, or floats rounded to the column's digits.
+    """Return an expression's value in every row, (n,): exact 64-bit integers for whole numbers, else floats.
 
     Parameters
     ----------
@@ -254,7 +254,11 @@ def _looked_up(rule: Derived, column: Column, source: Column) -> Column:
 
 
 def _opened(column: Column, values: Sequence[Any]) -> Column:
-    """Return a column whose open bounds or levels are set to cover ``values``; a complete column is unchanged."""
+    """Return a column whose open bounds or levels are set to cover ``values``; a complete column is unchanged.
+
+    Values are public, since the schema states the lookup.  Bounds stay open for values that are no numbers, and become
+    0 and 1 for none.
+    """
     if is_complete(column):
         return column
     if column.labelled:
@@ -265,7 +269,7 @@ def _opened(column: Column, values: Sequence[Any]) -> Column:
 
 
 def _may_be(column: Column, value: Any) -> bool:
-    """Return whether a derived column can hold a value of its lookup; bounds count even where rounding excludes them."""
+    """Return whether a derived column can hold a value of its lookup; bounds can be held even if they are no step."""
     if value is None:
         return column.nullable
     if column.quantity != "number" or not column.may_hold(value):
@@ -325,7 +329,10 @@ def _computed(rule: Derived, column: Column, known: Mapping[str, Column]) -> Col
 
 
 def _ends(column: Column) -> list[Any]:
-    """Return the bounds and the special values of a numeric column, as a list."""
+    """Return the bounds and the special values of a numeric column, as a list; [] for other columns.
+
+    All its values lie between the smallest and the largest.
+    """
     match column.support():
         case Interval(lower, upper, special):
             return [lower, upper, *special]
@@ -362,7 +369,7 @@ class _Range:
             )
 
     def _with(self, *ends: Any) -> _Range:
-        """Return the range that spans some numbers, for the same expression."""
+        """Return the range that spans some numbers, for the same expression; SchemaError if it is too wide."""
         return _Range(self.name, min(ends), max(ends), self.whole)
 
     def __add__(self, other: _Range) -> _Range:

@@ -113,7 +113,11 @@ class TimeFormat:
         return frozenset()
 
     def read(self, text: str) -> int | None:
-        """Return the microseconds that a text stands for, or ``None`` if it does not match the pattern."""
+        """Return the microseconds that a text stands for, or ``None`` if it does not match the pattern.
+
+        Days or hours that do not exist give ``None`` too.  Leading zeros that a table of whole numbers dropped are put
+        back.
+        """
         bare, width = text.strip(), _width(self.parts)
         if width is not None and bare.isascii() and bare.isdigit():  # 930 in a column of whole numbers is 0930
             bare = bare.zfill(width)
@@ -144,7 +148,10 @@ class TimeFormat:
         return (self._day(told, numbers) - _EPOCH) // _MICROSECOND + inside - _offset(told.get("z"))
 
     def _day(self, told: Mapping[str, str], numbers: Mapping[str, int]) -> dt.datetime:
-        """Return the day that the matched parts name; the first day where only a month or a year is named."""
+        """Return the day that the matched parts name; the first day where only a month or a year is named.
+
+        ValueError is raised for a day that does not exist; `read` then gives ``None``.
+        """
         year = numbers["Y"] if "Y" in numbers else self.last_year - (self.last_year - numbers["y"]) % 100
         if "j" in numbers:
             day = dt.datetime(year, 1, 1) + dt.timedelta(days=numbers["j"] - 1)  # noqa: DTZ001 - see _EPOCH
@@ -247,7 +254,7 @@ def _what_is_wrong(codes: list[str], quantity: str) -> str:
 
 @lru_cache(maxsize=256)
 def _compiled(parts: tuple[tuple[str, str, bool], ...], quantity: str) -> re.Pattern[str]:
-    """Return the regular expression that reads a time format.  Numbers without text between them must have all digits."""
+    """Return the regular expression that reads a time format; numbers beside each other must have all digits."""
     found = ["(?P<minus>-)?"] if quantity == "length" else []
     first = next(code for code, _, _ in parts if code)
     for i, (code, text, _) in enumerate(parts):
@@ -355,7 +362,10 @@ class NumberFormat:
         return f"{'-' * (sign in ('-', chr(0x2212)))}{whole}{part}{found['exponent'] or ''}"
 
     def write(self, value: Any) -> str:
-        """Return a number as text in this format, with at least ``digits`` decimals."""
+        """Return a number as text in this format, with at least ``digits`` decimals.
+
+        A number in `named` gives its text.
+        """
         for word, number in self.named:
             if value == number:
                 return word

@@ -374,7 +374,7 @@ class Identifier(Known):
 
 
 def _wrong_groups(groups: Sequence[Sequence[Level]], levels: Sequence[Level]) -> str | None:
-    """Return the end of an error message if a hierarchy does not fit the levels, else ``None``."""
+    """Return the end of an error message if a hierarchy does not fit the levels, else ``None`` (also without one)."""
     if any(len(step) != len(levels) for step in groups):
         return "each list of groups must have one group for every level"
     if not all(isinstance(group, (str, int, float, bool)) for step in groups for group in step):
@@ -387,7 +387,7 @@ def _wrong_groups(groups: Sequence[Sequence[Level]], levels: Sequence[Level]) ->
 def _in_order_of_groups(groups: Sequence[Sequence[Level]]) -> list[int]:
     """Return the order of levels (their indices) in which levels of one group are adjacent, at every step of the hierarchy.
 
-    Groups come in the order of their first mention.
+    Groups are then runs of bins.  They come in the order of their first mention.
     """
     of_level = [0] * len(groups[0])
     steps = []

@@ -32,12 +32,15 @@ LARGEST_EXACT = 2**53
 
 
 def spacing(decimals: int | None, step: float | None) -> Fraction:
-    """Return the distance of adjacent values of a column, from its decimals or its step, as an exact fraction."""
+    """Return the distance of adjacent values of a column as an exact fraction: its step, else 10^-decimals, else 1."""
     return Fraction(1, 10 ** (decimals or 0)) if step is None else _exact(step)
 
 
 def evenly_spaced(lower: float, upper: float, distance: Fraction, *, special: tuple[float, ...]) -> Steps:
-    """Return the grid of values from ``lower`` to at most ``upper`` at equal ``distance``, in exact integers."""
+    """Return the values from ``lower`` to at most ``upper`` at equal ``distance`` as `Steps`, in exact integers.
+
+    The last one is below ``upper`` if the distance does not divide the interval.  ``special`` values come on top.
+    """
     first = _exact(lower)
     denominator = math.lcm(first.denominator, distance.denominator)
     last = math.floor((_exact(upper) - first) / distance)
@@ -46,7 +49,10 @@ def evenly_spaced(lower: float, upper: float, distance: Fraction, *, special: tu
 
 
 def outer_multiples(lower: float, upper: float, distance: Fraction) -> tuple[float, float]:
-    """Return the multiples of ``distance`` at or just outside an interval, as bounds; they differ and are exact floats."""
+    """Return the multiples of ``distance`` at or just outside an interval, as bounds; they differ and are exact floats.
+
+    Discovery needs them: noisy bounds lie on no multiple, and equal bounds would leave no interval.
+    """
     most = LARGEST_EXACT // distance.numerator
     low = min(max(math.floor(Fraction(lower) / distance), -most), most - 1)
     high = max(min(math.ceil(Fraction(upper) / distance), most), low + 1)
@@ -84,7 +90,7 @@ def check_spacing(
 
 
 def _exact(number: float) -> Fraction:
-    """Return a number as the fraction that its decimal text shows: 0.1 is 1/10."""
+    """Return a number as the fraction that its decimal text shows, so that steps are exact: 0.1 is 1/10."""
     return Fraction(repr(number))
 
 

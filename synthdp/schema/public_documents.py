@@ -234,7 +234,7 @@ def _of_type(kind: object, rule: Mapping[str, Any], where: str) -> Entry:
 def _limit(rule: Mapping[str, Any], name: str, exclusive: str, beyond: int) -> Any:
     """Return an inclusive end of a range; an exclusive limit is moved by ``beyond``.
 
-    Old documents mark a limit as exclusive by true instead of a number.
+    Old documents mark a limit as exclusive by true instead of a number.  ``None`` stands for a missing limit.
     """
     limit, open_end = rule.get(name), rule.get(exclusive)
     if open_end is None or open_end is False:
@@ -320,7 +320,7 @@ def _number(text: str, where: str) -> float:
 def _levels(text: str, where: str) -> list[Any]:
     """Return the levels in one cell of a data dictionary, as integers if all are.
 
-    The cell holds a JSON list, or texts between separators.
+    The cell holds texts between separators, or a JSON list, which comes back as it is.
     """
     if text.startswith("["):
         try:

@@ -213,7 +213,10 @@ def _condition(
     modelled: Mapping[str, Schema],
     relation_to: Callable[[str], Relation | None],
 ) -> Condition:
-    """Return one two-column rule as a `Condition`, with the column that is drawn first as ``above``."""
+    """Return one two-column rule as a `Condition`, with the column that is drawn first as ``above``.
+
+    The other column is drawn under the rule.  SchemaError is raised for tables of which neither is above the other.
+    """
     first, second = places
     both = Schema(
         {name: _modelled(place, modelled) for name, place in zip(names, places, strict=True)}, constraints=[part]

@@ -39,7 +39,7 @@ _NOTES = {"description", "reviewed", *FOR_THE_REVIEW}  # for people; "reviewed" 
 def to_document(
     columns: Mapping[str, Column], constraints: Sequence[Constraint], csv: CsvFormat | None = None
 ) -> dict[str, Any]:
-    """Return a schema as a JSON document, in the oldest file version that can express it."""
+    """Return a schema as a JSON document, in the oldest file version that can express it, for older readers."""
     entries = [column_document(name, column) for name, column in columns.items()]
     rules = [rule_document(constraint) for constraint in constraints]
     written = {} if csv is None else {"csv": csv_document(csv)}

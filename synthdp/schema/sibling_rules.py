@@ -208,13 +208,16 @@ SIBLING_KINDS: Mapping[str, type[SiblingRule]] = {one.kind: one for one in (Uniq
 
 
 def _levels(column: Column) -> tuple[Any, ...]:
-    """Return a column's levels; none for numbers."""
+    """Return a column's levels, whose rows a rule can count; none for numbers."""
     support = column.support()
     return support.levels if isinstance(support, Levels) else ()
 
 
 def _values(column: Column) -> int | None:
-    """Return the number of different values of a column, ``None`` for an interval of real numbers."""
+    """Return the number of different values of a column, ``None`` for an interval of real numbers or an identifier.
+
+    Rows that must differ cannot be more than these.
+    """
     match column.support():
         case Levels(levels):
             return len(levels)

@@ -143,7 +143,7 @@ class Datetime(Known):
         return moment.date() if self.resolution == "D" else moment
 
     def estimate(self, value: float) -> np.datetime64:
-        """Return microseconds, such as a mean, as a moment; NaN (an unknown error) becomes NaT."""
+        """Return microseconds, such as a mean, as a moment; NaN (unknown error) or 2^62 and more give NaT."""
         return np.datetime64(round(value) if abs(value) < LARGEST_WHOLE else "NaT", "us")
 
     @property
@@ -292,7 +292,7 @@ class Time(Known):
         return (EPOCH + dt.timedelta(microseconds=int(value))).time()
 
     def estimate(self, value: float) -> dt.time | None:
-        """Return microseconds, such as a mean, as a time of day; NaN (an unknown error) becomes ``None``."""
+        """Return microseconds, such as a mean, as a time of day, clipped to it; NaN (unknown error) gives ``None``."""
         return None if math.isnan(value) else self.as_object(min(max(round(value), 0), RESOLUTIONS["D"] - 1))
 
     @property
@@ -415,7 +415,7 @@ class Duration(Known):
         return dt.timedelta(microseconds=int(value))
 
     def estimate(self, value: float) -> np.timedelta64:
-        """Return microseconds, such as a mean, as a NumPy timedelta; NaN (an unknown error) becomes NaT."""
+        """Return microseconds, such as a mean, as a NumPy timedelta; NaN (unknown error) or 2^62 and more give NaT."""
         return np.timedelta64(round(value) if abs(value) < LARGEST_WHOLE else "NaT", "us")
 
     @property
@@ -433,7 +433,10 @@ class Duration(Known):
 
 
 def whole_bounds(lower: float, upper: float, first: int, last: int) -> tuple[int, int]:
-    """Return two different integers at or just outside an interval, clipped to ``first`` and ``last``, as bounds."""
+    """Return two different integers at or just outside an interval, clipped to ``first`` and ``last``, as bounds.
+
+    They differ, since equal bounds would leave a discovered column no interval.
+    """
     low = min(max(math.floor(lower), first), last - 1)
     return low, max(min(math.ceil(upper), last), low + 1)
 
@@ -457,7 +460,10 @@ def _check_times(column: Datetime | Duration, where: str) -> None:
 
 
 def _check_rise(lower: Any, upper: Any, *, column: Datetime | Duration | Time, where: str) -> None:
-    """Raise SchemaError unless the lower bound is below the upper one, also when both are rounded down to the resolution."""
+    """Raise SchemaError unless the lower bound is below the upper one, also when both are rounded to the resolution.
+
+    They are rounded down.
+    """
     if not lower < upper:
         raise SchemaError(f"{where}: lower ({column.lower}) must be below upper ({column.upper})")
     if column.steps[0] == column.steps[1]:

@@ -13,7 +13,8 @@ from synthdp.figures import in_figures
 from synthdp.schema.column import Interval, Known, Quantity, register, values_as_tuple
 
 CLASSES = 16
-"""Number of bins of a survey weight, by default.  Tuned: `benchmarks/utility/weights.py --sweep classes`."""
+"""Number of bins of a survey weight, by default.  More tell unequal weights better apart, and leave each bin fewer rows
+beside the same noise.  Tuned: `benchmarks/utility/weights.py --sweep classes`."""
 
 MOST_CLASSES = 64
 """Most bins of a survey weight: every marginal with it has that many times as many cells.  A safety limit."""
@@ -94,7 +95,7 @@ class Weight(Known):
         return self
 
     def class_ends(self) -> tuple[float, ...]:
-        """Return the edges of the classes, (classes + 1,), at equal ratios."""
+        """Return the edges of the classes, (classes + 1,), at equal ratios: a class of large weights is wider."""
         ratio = math.log(self.upper / self.lower)
         inner = (self.lower * math.exp(ratio * i / self.classes) for i in range(1, self.classes))
         return (float(self.lower), *inner, float(self.upper))

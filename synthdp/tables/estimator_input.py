@@ -156,7 +156,7 @@ def _of_array(X: Any) -> AnyArray:
 
 
 def numbers_of_cells(array: AnyArray) -> AnyArray:
-    """Return an array's cells as floats, (n, d); a cell that is no number becomes missing."""
+    """Return an array of texts or objects as floats, (n, d), missing where a cell is no number; others as is."""
     if array.dtype.kind not in "OUS":
         return array
     cells = array.astype(object)
@@ -259,7 +259,10 @@ def join_label(X: Any, y: Any, *, name: str | None = None, typed: bool = False) 
 
 
 def _label_beside(frame: nw.DataFrame[Any], y: Any) -> nw.Series[Any]:
-    """Return labels as a column of the frame's library, with a type that does not depend on their values."""
+    """Return labels as a column of the frame's library, with a type that does not depend on their values.
+
+    A type that followed from values would show something of them.
+    """
     if isinstance(y, pd.Series) and frame.implementation.is_pandas():
         return nw.from_native(y.reset_index(drop=True), series_only=True)
     given = nw.from_native(y, series_only=True, pass_through=True)

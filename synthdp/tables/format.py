@@ -56,7 +56,8 @@ class TableFormat:
     def of(cls, source: Source, schema: Schema) -> TableFormat:
         """Return the format of a source's table for the columns of a schema; for files it is pandas with default types.
 
-        It looks at names and types only.
+        It looks at names and types only.  A dataframe's type that cannot tell the declared values apart is replaced by
+        the default.
 
         Raises
         ------
@@ -183,7 +184,7 @@ class TableFormat:
         return library.frame({name: arrays[name] for name in types})
 
     def _is_whole(self, name: str) -> bool:
-        """Return whether the type of a numeric column can hold integers only."""
+        """Return whether the type of a numeric column holds integers only, so that survey weights must be rounded."""
         dtype, free = dict(self.dtypes)[name], Continuous(0, LARGEST_REAL)
         built = library_named(self.library)
         shown = _as_shown(built.frame({"x": built.array(free, Numbers(np.array([1.25])), dtype)}), "x", free)
@@ -231,7 +232,11 @@ def _keeping_sums(raw: Numbers) -> Numbers:
 
 
 def _holds_all(library: str, column: Column, dtype: str) -> bool:
-    """Return whether a type holds the smallest and the largest number of a column without clipping."""
+    """Return whether a type holds the smallest and the largest number of a column without clipping.
+
+    Derived columns get a wider type otherwise.  It is True for columns of no numbers, and for types that `why_not`
+    refuses.
+    """
     if column.quantity != "number" or why_not(library, column, dtype) is not None:
         return True
     ends = np.array(bounds_of(column))
@@ -243,7 +248,10 @@ def _holds_all(library: str, column: Column, dtype: str) -> bool:
 
 
 def _tells_apart(library: str, column: Column, dtype: str) -> bool:
-    """Return whether a type keeps many different keys different; a byte or a boolean would not."""
+    """Return whether a type keeps many different keys different; a byte or a boolean would not.
+
+    It is True for columns that are no keys, and for types that `why_not` refuses.
+    """
     if not column.names_rows or why_not(library, column, dtype) is not None:
         return True
     built = library_named(library)
@@ -257,7 +265,7 @@ def _tells_apart(library: str, column: Column, dtype: str) -> bool:
 
 
 def _as_shown(table: Any, name: str, column: Column) -> RawColumn:
-    """Return a column of a built table as raw values, so that sums computed from it match the shown numbers."""
+    """Return a column of a built table as raw values, so that numbers computed from it match the shown ones."""
     return next(iter(FrameSource(table).blocks({name: column})))[name]
 
 

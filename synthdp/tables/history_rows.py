@@ -15,6 +15,8 @@ from synthdp.schema.database import DatabaseSchema
 def with_history(tables: Mapping[str, Any], schema: DatabaseSchema) -> pd.DataFrame:
     """Return one row for each person: the root table's columns, and the columns of each child row, in order.
 
+    Without a key of persons, the root table comes back unchanged.
+
     Models that take feature vectors can then be trained on it.  It is a pandas table, NOT private if the tables are
     not.  Columns are named ``table[1].column``, ``table[2].column``, ...; what a person does not have is missing, and
     ``table.rows`` says how many rows there are.  The key is the index.
@@ -58,7 +60,7 @@ def with_history(tables: Mapping[str, Any], schema: DatabaseSchema) -> pd.DataFr
 
 
 def _levels(schema: DatabaseSchema, table: str, column: str) -> list[Any]:
-    """Return a column's levels; none for numbers."""
+    """Return a column's levels, by which its labels get their order; none for numbers."""
     kind = schema.tables[table][column]
     return list(getattr(kind, "levels", None) or [])
 

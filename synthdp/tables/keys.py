@@ -95,7 +95,7 @@ def check_key_types(schema: DatabaseSchema, sources: Mapping[str, Source]) -> No
 
 
 def _kind(source: Source, name: str) -> str | None:
-    """Return the kind of values that a column's type holds, or ``None`` if it may hold any."""
+    """Return the kind of values that a column's type holds, or ``None`` if it may hold any or does not say."""
     kind_of = getattr(source, "kind", None)
     kind: Column | None = None if kind_of is None else kind_of(name)
     if kind is None or isinstance(kind, Untyped):

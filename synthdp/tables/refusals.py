@@ -158,7 +158,10 @@ def place_of(url: str) -> str:
 
 
 def _said(error: BaseException, otherwise: str) -> SynthDPError | None:
-    """Return the error to raise in place of a database's, or ``None`` to let it pass."""
+    """Return the error to raise in place of a database's, or ``None`` to let it pass.
+
+    Errors of this package and of memory pass.  A code without a sentence of its own gives the text ``otherwise``.
+    """
     if isinstance(error, (SynthDPError, MemoryError)):
         return None
     state = _state(error)

@@ -22,7 +22,7 @@ COLUMNAR = (".parquet", ".arrow")
 
 
 def library_for(path: str | PathLike[str]) -> str:
-    """Return the dataframe library whose frames `write_blocks` takes for a file, by its ending.
+    """Return the library whose frames `write_blocks` takes for a file: pandas for .csv and .csv.gz, else pyarrow.
 
     Raises
     ------

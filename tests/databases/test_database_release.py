@@ -266,8 +266,12 @@ def test_the_receipt_adds_up_to_the_promise_and_names_whom_it_protects(release: 
     assert "all rows of one value of 'pid' in all tables" in text
     assert "waves: at most 3 used" in text
     steps = [item.step for item in release.receipt_.items]
-    assert steps[0] == "one-way tables of persons"
-    assert steps[-3:] == ["what stays of persons", "scores of tables of two of persons", "tables of two of persons"]
+    assert steps[0] == "one-way marginals of persons"
+    assert steps[-3:] == [
+        "lag-one marginals of persons",
+        "scores of two-attribute marginals of persons",
+        "two-attribute marginals of persons",
+    ]
     assert all("level" in step or "round" in step for step in steps[1:-3])
     assert release.receipt_.total == sd.ApproxDP(4.0, 1e-9)
 

@@ -44,7 +44,7 @@ def clinic(people: int = 4000) -> dict[str, pd.DataFrame]:
 
 
 CLINIC = clinic()
-FIRST = "one-way tables of persons"
+FIRST = "one-way marginals of persons"
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,7 @@ def test_one_receipt_has_what_was_found_and_what_it_cost(fitted, tmp_path):
     steps = [item.step for item in fitted.receipt_.items]
     for step in ("discovered levels: people.sex", "discovered range: visits.cost", "discovered range: drugs.dose"):
         assert step in steps
-    assert steps.index("discovered range: drugs.dose") < steps.index("one-way tables of persons")
+    assert steps.index("discovered range: drugs.dose") < steps.index("one-way marginals of persons")
     assert fitted.receipt_.total == sd.ApproxDP(9.0, 1e-9) == fitted.release_.loss
     said = " ".join(fitted.receipt_.assumptions)
     assert "table 'visits': bounds and levels of ward, cost were not declared: they were discovered under noise" in said

@@ -40,7 +40,7 @@ REPLICATES = 24
 
 POINTS, FEWEST_POINTS = 12_000, 5_000
 """Most (POINTS) and fewest points in a pool that all replicates share; rarer combinations of values do not occur in the
-pool.  `POINTS`: tuned; not measured.  `FEWEST_POINTS`: safety limit."""
+pool.  `POINTS`: more show rarer combinations and take longer; tuned, not measured.  `FEWEST_POINTS`: safety limit."""
 
 MOST_CODES = 150_000
 """Most points times columns: wide tables have fewer points, but at least `FEWEST_POINTS`, so that a first answer takes
@@ -76,7 +76,8 @@ class Replicates:
 
 MOST_TOGETHER, NEAREST = 64, 30
 """Most columns for which one pool serves all questions, a safety limit.  For more columns, each question gets a pool of
-NEAREST columns, its own and related columns; tuned, not measured."""
+NEAREST columns, its own and related columns.  More columns there show more of a refit's errors but leave fewer points;
+tuned, not measured."""
 
 POOLS = 4
 """Number of cached pools for a wide table, so that further questions about the same columns are fast.  A safety limit
@@ -147,7 +148,10 @@ class Bootstrap:
         return Replicates(codes, leaves, np.asfortranarray(rows), drawn_rows, np.asfortranarray(together))
 
     def tables(self, groupings: tuple[QuestionBinning, ...]) -> Iterator[tuple[FloatArray, FloatArray]]:
-        """Yield pairs (fitted, drawn) of tables of groups, in rows; the differences are errors of a release.
+        """Yield 1 + size pairs (fitted, drawn) of tables of groups, in rows; the differences are errors of a release.
+
+        A table has an axis for each grouping, of its groups.  With powers of values an axis has three times as many
+        entries: rows, sums of values, and sums of squares.
 
         The first pair is the released model itself: its distribution, and its pool of points.  Their difference is the
         error of the pool.  All pairs contain it, so callers subtract it.
@@ -169,7 +173,7 @@ class Bootstrap:
             yield table, rows.reshape(shape)
 
     def _entries(self, groupings: tuple[QuestionBinning, ...]) -> tuple[list[IntArray], list[FloatArray]]:
-        """Return each point's cell in a table of groups, and its weight there, (m,) each.
+        """Return each point's cells in a table of groups, and its weights there, two lists of (m,) arrays.
 
         Both lists have one entry for each combination of powers of values.
         """
@@ -188,7 +192,7 @@ class Bootstrap:
         return places, weights
 
     def averages(self, values: FloatArray, columns: Sequence[int]) -> Iterator[tuple[FloatArray, FloatArray]]:
-        """Yield pairs (fitted, drawn) of means of functions, (q,) each, from their values at the points, (m, q).
+        """Yield 1 + size pairs (fitted, drawn) of means of functions, (q,) each, from values at the points, (m, q).
 
         See `tables`.
         """
@@ -265,7 +269,7 @@ class Bootstrap:
         """Return the tables that the model was fitted to: one-way marginals of coarse bins, then the measured tables.
 
         Models follow either smoothed one-way counts or, in old releases, noisy counts; the counts closer to the model
-        are used.
+        are used.  Columns without a histogram have no one-way table here.
         """
         found = []
         total = max(1.0, self.direct.total[0])
@@ -409,7 +413,8 @@ def unmeasured_correlation_errors(bootstrap: Bootstrap, columns: Sequence[int]) 
 def mean_size(model: SyntheticModel, column: int) -> float:
     """Return the mean absolute standardised value of a column under the model: at most 1, smaller with outliers.
 
-    It converts an L1 distance to the largest correlation that the distance allows.
+    It converts an L1 distance to the largest correlation that the distance allows.  It is 0 for a column with a single
+    value.
     """
     points = model.refinements[column].fine.points
     mass = np.where(np.isnan(points), 0.0, leaf_mass(model, column))

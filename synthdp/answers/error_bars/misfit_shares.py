@@ -51,7 +51,9 @@ class PointCount(NamedTuple):
 
 
 def misfit_shares(model: SyntheticModel, measurements: Sequence[Measurements]) -> dict[str, MisfitShare | None]:
-    """Return by column the fraction of out-of-domain values; ``None`` if no noisy answer determines it.
+    """Return by column the noisy fraction of out-of-domain values and its standard error, which users are told.
+
+    Synthetic rows leave such values out.  ``None`` stands for a column for which no noisy answer determines it.
 
     The fraction is exactly 0 for a column whose domain includes every value, such as a column with a label for
     others.
@@ -184,5 +186,5 @@ class _Counted(NamedTuple):
 
 
 def _total(model: SyntheticModel, measurements: Sequence[Measurements]) -> tuple[float, float]:
-    """Return the number of rows, at least 1, and its stddev, for use as a denominator."""
+    """Return the number of rows, at least 1, and its least stddev, the denominator of fractions; 0 if it is public."""
     return max(model.total, 1.0), min((stddev for _, stddev in row_counts(measurements)), default=0.0)

@@ -29,8 +29,9 @@ from synthdp.randomness import Generator, generator
 from synthdp.sampling.synthetic_model import SyntheticModel
 
 EXPONENTS = (0.0, 0.1, 0.25, 0.5, 1.0, 2.0)
-"""Candidate exponents by which a measured relation may be stronger than in the model: each cell's ratio to independence
-is raised to 1 plus the exponent.  Tuned; not measured."""
+"""Candidate exponents by which a measured relation may be stronger than in the model.  Each cell's ratio to
+independence is raised to 1 plus the exponent.  More or finer ones would interpolate better, and take more time.  Tuned;
+not measured."""
 
 SWEEPS = 6
 """Iterations of proportional fitting that restore the margins of a strengthened table, see `EXPONENTS`.  A numerical
@@ -38,7 +39,7 @@ tolerance."""
 
 SLIGHT = 0.005
 """Smallest excess of a noisy table's distance from independence over the model's, as a fraction of the model's
-distance, at which a pair is corrected.  Tuned; not measured."""
+distance, at which a pair is corrected.  A smaller one corrects more pairs, at a cost of time.  Tuned; not measured."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,9 +88,10 @@ class AttenuationCorrection:
         return cls(np.stack(changes), np.minimum.accumulate(lacking))
 
     def change(self, deviation: float) -> FloatArray:
-        """Return the relative change of the model's cells at which ``lacking`` equals ``deviation``.
+        """Return the relative change of the model's cells, (bins of each column), with ``lacking`` = ``deviation``.
 
-        Between the tables, the change is interpolated.
+        ``deviation`` is in stddevs of noise.  Between the tables the change is interpolated; beyond them the first or
+        the last one holds.
         """
         at = float(np.interp(-deviation, -self.lacking, np.arange(len(self.lacking))))
         low = min(int(at), len(self.lacking) - 2)
@@ -97,13 +99,13 @@ class AttenuationCorrection:
 
 
 def _parts(wanted: FloatArray, found: FloatArray) -> FloatArray:
-    """Return wanted / found cell by cell, and 0 if found is 0."""
+    """Return wanted / found cell by cell, the factors of a step of proportional fitting; 0 where found is 0."""
     return np.divide(wanted, found, out=np.zeros(wanted.shape), where=found > 0)
 
 
 PREDICTORS = 8
-"""Number of columns that predict another column: the columns that explain most of its variance.  Tuned; not
-measured."""
+"""Number of columns that predict another column: the columns that explain most of its variance.  More take more time;
+fewer understate the relations inside bins.  Tuned; not measured."""
 
 RIDGE = 1e-3
 """Ridge of the regressions in `within_bin_tilts`, as a fraction of the explained variance.  A numerical tolerance."""
@@ -157,7 +159,10 @@ def within_bin_tilts(model: SyntheticModel, leaves: Codes) -> FloatArray:
 
 
 def _normal_scores(axis: Axis, leaves: Codes) -> tuple[FloatArray, BoolArray]:
-    """Return each fine bin's normal score by rank, and whether it holds numbers, (fine bins,) each."""
+    """Return each fine bin's normal score by rank, and whether it holds numbers, (fine bins,) each.
+
+    `within_bin_tilts` takes columns as normal, which scores are whatever the numbers are.  Bins without numbers have 0.
+    """
     there = ~np.isnan(axis.points)
     order = np.argsort(np.where(there, axis.points, np.inf), kind="stable")[: int(there.sum())]
     counts = np.bincount(leaves, minlength=axis.size)[order] + 0.0
@@ -168,7 +173,7 @@ def _normal_scores(axis: Axis, leaves: Codes) -> tuple[FloatArray, BoolArray]:
 
 
 def _means(cells: IntArray, size: int, values: FloatArray) -> FloatArray:
-    """Return the mean of row values in each bin, (size,); 0 in bins without rows."""
+    """Return the mean of row values in each bin, (size,), by which a column predicts them; 0 in bins without rows."""
     counts = np.bincount(cells, minlength=size)
     return np.bincount(cells, values, size) / np.maximum(counts, 1)
 
@@ -179,7 +184,7 @@ WITHIN = 0.5
 
 TRIPLES = 0.5
 """Assumed strength of three-column relations beyond their pairs, as a fraction of the mean strength of unmeasured pair
-relations.  Tuned; not measured."""
+relations.  More makes intervals wider than needed; less makes them miss the truth.  Tuned; not measured."""
 
 RELATIONS = 200
 """Most random pair relations per replicate; for more pairs, a random selection is made stronger in proportion.  A
@@ -201,25 +206,27 @@ FEW = 8
 time."""
 
 NEAR_EMPTY_Z = 3.0
-"""Largest model count of a coarse bin that may in truth be empty, in stddevs of its noise.  Tuned; not measured."""
+"""Largest model count of a coarse bin that may in truth be empty, in stddevs of its noise.  More makes the error bars
+of well-filled bins too wide; less overlooks bins that noise filled.  Tuned; not measured."""
 
 MAX_NEAR_EMPTY_FACTOR = 3.0
-"""Largest factor by which a replicate multiplies the rows of a near-empty bin.  A safety limit."""
+"""Largest factor by which a replicate multiplies the rows of a near-empty bin, so that a tiny model count cannot become
+a huge one.  A safety limit."""
 
 MAX_TREND_FACTOR = 2.0
-"""Upper end of the uniform factor, with mean 1, by which a replicate multiplies the trend inside a column's bins that
-other columns predict.  Tuned; not measured."""
+"""Upper end of the uniform factor, with mean 1, by which a replicate multiplies a trend inside a column's bins.  Other
+columns predict the trend.  2 leaves open whether there is none or twice the expected one.  Tuned; not measured."""
 
 LEAST_EXCESS = 0.01
-"""Smallest excess dependence of a pair in the model over its score that is corrected, as a fraction of the rows.
-Tuned; not measured."""
+"""Smallest excess dependence of a pair in the model over its score that is corrected, as a fraction of the rows.  A
+smaller one would correct what noise in the score makes.  Tuned; not measured."""
 
 MOST_EXCESS = 3.0
 """Largest relative growth of a cell when excess dependence is removed.  A numerical tolerance."""
 
 STRONGEST = 3.0
 """Largest stddev of the relative change of row weights by all random relations together; stronger changes are scaled
-down.  Tuned on one table, hmeq; no sweep."""
+down, since weights are cut at 0.  Tuned on one table, hmeq; no sweep."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -339,7 +346,7 @@ def _relations(direct: GLSEstimates, known: dict[Clique, float]) -> dict[Clique,
     """Return each pair's estimated L1 distance from independence, as a fraction of the rows.
 
     The distance is from noisy scores if each pair has one.  Otherwise it is from the model for measured pairs, and a
-    mean for others.
+    mean for others.  What the model lacks of it, replicates add at random.
     """
     found = direct.screened
     if found is not None and found.distances:
@@ -352,7 +359,7 @@ def _dependences(model: SyntheticModel, tables: dict[Clique, FloatArray]) -> dic
     """Return each pair's L1 distance from independence in the model, as a fraction of the rows.
 
     For very many pairs, the distance is estimated from drawn rows, less chance; else the model's tables are stored in
-    ``tables``.
+    ``tables``.  `Misspecification.of` compares it with the pair's estimated distance.
     """
     shape, pairs = model.domain.shape, list(itertools.combinations(range(len(model.domain)), 2))
     distribution, rows = model.distribution, math.inf
@@ -372,14 +379,20 @@ def _dependences(model: SyntheticModel, tables: dict[Clique, FloatArray]) -> dic
 
 
 def _towards_independence(table: FloatArray) -> FloatArray:
-    """Return the relative change of a pair's cells that makes the columns independent, at most `MOST_EXCESS`."""
+    """Return the relative change of a pair's cells that makes the columns independent; 0 in empty cells.
+
+    It is at most `MOST_EXCESS`.  Replicates apply part of it where the model has more dependence than the scores show.
+    """
     alone = np.outer(table.sum(axis=1), table.sum(axis=0))
     change = np.divide(alone - table, table, out=np.zeros(table.shape), where=table > 0)
     return np.minimum(change, MOST_EXCESS)
 
 
 def _sharper(direct: GLSEstimates, tables: dict[Clique, FloatArray]) -> dict[Clique, AttenuationCorrection]:
-    """Return the corrections for measured pairs whose relation is stronger in the noisy table than in the model."""
+    """Return the corrections for measured pairs whose relation is stronger in the noisy table than in the model.
+
+    A refit draws relations towards independence as the release did, so no replicate would show that error otherwise.
+    """
     found: dict[Clique, AttenuationCorrection] = {}
     for table in direct.fitting:
         if len(table.clique) != 2:
@@ -414,14 +427,19 @@ def _faint(direct: GLSEstimates, column: int, rng: Generator, size: int) -> Floa
 
 
 def _by_rank(functions: FloatArray) -> AnyArray:
-    """Return functions of the fine bins, transposed to (RANK, fine bins), in single precision to save time."""
+    """Return functions of the fine bins, transposed to (RANK, fine bins), so that each is contiguous in memory.
+
+    Single precision saves time.
+    """
     return np.ascontiguousarray(functions.T, np.float32)
 
 
 def _quadratic(values: AnyArray, heights: FloatArray) -> AnyArray:
     """Return for each point the sum over pairs of columns of height times product of values, (n,).
 
-    ``values`` is (d, n), ``heights`` is (d, d).
+    It is the change of the point's weight by random relations of pairs.
+
+    ``values`` is (d, n), ``heights`` is (d, d), 0 below the diagonal.
     """
     factors: Any = heights.astype(np.float32).T
     found, step = np.empty(values.shape[1], np.float32), max(64, SMALL_PRODUCT // len(values) ** 2)
@@ -438,7 +456,7 @@ def _quadratic(values: AnyArray, heights: FloatArray) -> AnyArray:
 def _triple_products(values: AnyArray) -> AnyArray:
     """Return for each point the sum over triples of columns of the product of values, (n,).
 
-    Newton's identity makes this fast.
+    It is the shape of random relations of three columns.  Newton's identity makes this fast.
     """
     squares = values * values
     first, second, third = values.sum(axis=0), squares.sum(axis=0), (squares * values).sum(axis=0)

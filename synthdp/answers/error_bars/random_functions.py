@@ -19,11 +19,12 @@ from synthdp.randomness import Generator, generator
 from synthdp.sampling.synthetic_model import SyntheticModel
 
 RANK = 4
-"""Number of random functions per column; a random relation of two columns is a sum of this many products.  Tuned; not
-measured."""
+"""Number of random functions per column; a random relation of two columns is a sum of this many products.  More make it
+less like a real relation, which few functions describe, and take more time.  Tuned; not measured."""
 
 WAVES = 6
-"""Number of cosines in a random function of an ordered column.  Tuned; not measured."""
+"""Number of cosines in a random function of an ordered column.  More add fine ripples, which `DECAY` makes faint.
+Tuned; not measured."""
 
 DECAY = 2
 """Power of the frequency by which each cosine is divided, because real relations are mostly monotone.  Tuned on hmeq
@@ -124,7 +125,10 @@ class RandomFunctions:
 
 
 def leaf_mass(model: SyntheticModel, column: int) -> FloatArray:
-    """Return the model's fraction of rows in each fine bin of a column, (fine bins,)."""
+    """Return the model's fraction of rows in each fine bin of a column, (fine bins,).
+
+    Random functions, and bounds on correlations, weigh fine bins by it.
+    """
     refinement = model.refinements[column]
     table = refinement.table()
     inside = table / np.maximum(table.sum(axis=1, keepdims=True), 1e-300)
@@ -132,7 +136,10 @@ def leaf_mass(model: SyntheticModel, column: int) -> FloatArray:
 
 
 def _in_order(axis: Axis) -> IntArray:
-    """Return the fine bins of regular numbers, in increasing order; none for categories."""
+    """Return the fine bins of regular numbers in increasing order, along which random functions are smooth.
+
+    There are none for categories, whose functions have independent values.
+    """
     if has_labels(axis.column):
         return np.zeros(0, np.int64)
     first = np.zeros(axis.size, np.int64)

@@ -27,7 +27,8 @@ from synthdp.queries.contingency import NoisyTable, Shape, cell_index, subsets_o
 from synthdp.randomness import Generator
 
 SWEEPS = 4
-"""Number of passes over all tables when a bootstrap replicate is fitted.  Tuned; not measured."""
+"""Number of passes over all tables when a bootstrap replicate is fitted.  More come closer to a full fit, and an answer
+then takes longer.  Tuned; not measured."""
 
 TOGETHER = 12
 """Number of replicates that one thread fits at once.  A safety limit of memory."""
@@ -211,7 +212,10 @@ def refitted(
 def _raked_alone(
     table: NoisyTable, place: IntArray, shape: Shape, rows: FloatArray, weight: float, ridge: float, rng: Generator
 ) -> _Raked:
-    """Return the fitting data of a table whose interaction alone was measured, with new noise for each replicate."""
+    """Return the fitting data of a table whose interaction alone was measured, with new noise for each replicate.
+
+    The fits then reach the interaction and leave the margins where they are.
+    """
     axes, count = table.shape(shape), rows.shape[1]
     sums = sums_of(place, table.counts.size)
     drawn = (sums @ rows).reshape(*axes, count)
@@ -237,9 +241,9 @@ def _fit(raked: Sequence[_Raked], weight: FloatArray, products: MomentTargets | 
 
 
 def _factors(table: _Raked, expected: AnyArray) -> AnyArray:
-    """Return the factors of a table's cells after one step of its potentials, in place; see `proportional_step`.
+    """Return the factors of a table's cells, (cells, r), after a step of its potentials in place: `proportional_step`.
 
-    Factors are up to a common scale, which the caller normalises.
+    Weights of the points are multiplied by them.  They are up to a common scale, which the caller normalises.
     """
     offset = np.log(np.maximum(expected, _TINY) / table.ridge)
     target = table.target
@@ -257,7 +261,10 @@ def _factors(table: _Raked, expected: AnyArray) -> AnyArray:
 
 
 def _noise_at(cells: IntArray, table: NoisyTable, shape: Shape, noise: Mapping[Clique, AnyArray]) -> FloatArray:
-    """Return the noise of some cells of a consistent table, (cells, r), as the sum of the noise of its effects."""
+    """Return the noise, in rows, of some cells of a consistent table in each of r replicates, (cells, r).
+
+    It is the sum of the noise of the table's effects, each spread evenly over the cells of its margin.
+    """
     clique, sizes = table.clique, table.shape(shape)
     codes = np.unravel_index(cells, sizes)
     found = np.zeros(())
@@ -272,7 +279,8 @@ def _noise_at(cells: IntArray, table: NoisyTable, shape: Shape, noise: Mapping[C
 def _merged_noise(table: NoisyTable, noise: Mapping[Clique, AnyArray], white: AnyArray) -> dict[Clique, AnyArray]:
     """Return the noise of a merged table's effects, by part of its clique.
 
-    For single columns it comes from the tables of all codes, otherwise from the merged table's own noise.
+    For single columns it comes from the tables of all codes, from which the merged table takes its margins.  Otherwise
+    it is from the merged table's own noise.
     """
     found = {}
     for part in subsets_of(table.clique):
@@ -300,9 +308,9 @@ def _white(rng: Generator, shape: tuple[int, ...], stddev: float) -> AnyArray:
 
 
 def _centred(values: AnyArray) -> AnyArray:
-    """Return the values after the means along every axis except the last are subtracted in place.
+    """Return values, changed in place, without the means along every axis except the last: an interaction alone.
 
-    The last axis holds the replicates.
+    The last axis holds the replicates.  The margins, which other tables tell, are then 0.
     """
     for axis in range(values.ndim - 1):
         values -= values.mean(axis=axis, keepdims=True)

@@ -50,8 +50,8 @@ NOTHING = "no synthetic row meets the conditions of this question, so it has no 
 """Error text for a question whose conditions no synthetic row meets."""
 
 BLOCKS = 12
-"""Number of parts of the drawn persons; the spread of the parts' answers gives the sampling error.  Tuned; not
-measured."""
+"""Number of parts of the drawn persons; the spread of the parts' answers gives the sampling error.  More make the error
+surer, but leave a part few persons, so that answers are undefined.  Tuned; not measured."""
 
 
 def answer(
@@ -175,7 +175,10 @@ class DatabaseAsker:
         return stddev
 
     def _with_unseen(self, asked: Asked, features: Features, stddev: FloatArray) -> FloatArray:
-        """Return standard errors, (size,), that include rare rows hidden by noise, which no drawn person has."""
+        """Return standard errors, (size,), that include rare rows hidden by noise, which no drawn person has.
+
+        An answer near 0 would otherwise have no error.  A share's error is in fractions, a count's in rows.
+        """
         sums = features.sums(self.weights)
         counted = sums[1] if isinstance(asked.question, Share) else sums[0]
         rows = self._rows_of(asked.of)  # noise of one person is noise of all the rows that such a person has
@@ -187,7 +190,10 @@ class DatabaseAsker:
         return np.asarray(np.sqrt(stddev**2 + (unseen**2 + drawn) / scale**2))
 
     def _rows_of(self, table: int) -> FloatArray:
-        """Return the number of rows of a table that each drawn person has, (persons,)."""
+        """Return the number of rows of a table that each drawn person has, (persons,).
+
+        Noise of one person is noise of all the rows that such a person has.
+        """
         owner = self.persons.places(table, 0)
         return np.bincount(owner, minlength=len(self.persons)).astype(np.float64)
 
@@ -206,7 +212,8 @@ class DatabaseAsker:
     def _between(self, term: Term) -> float:
         """Return the fraction of a number's variance between the groups in which its pairs were measured.
 
-        Return 1 if no pairs were measured.
+        The root of it is the part of a correlation that a model can show.  It is 1 if no pairs were measured, and for a
+        summary of child rows.
         """
         groupings = [
             one.table.grouping for one in self.known.measured
@@ -286,7 +293,7 @@ class DatabaseAsker:
 def _without_gaps(asked: Asked, estimate: FloatArray, stddev: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return estimates and errors, with the widest possible interval in place of undefined answers.
 
-    An answer is undefined if no drawn person has a row for it.
+    An answer is undefined if no drawn person has a row for it.  The estimate is then the middle of that interval.
 
     Raises
     ------

@@ -120,7 +120,10 @@ class Drawn:
         return np.bincount(below.parent, minlength=self.rows(term.table)).astype(np.int64)
 
     def _summary(self, term: Term) -> tuple[FloatArray, BoolArray]:
-        """Return a summary (such as the mean) of each row's child rows, and whether it exists, (rows,) each."""
+        """Return a summary (such as the mean) of each row's child rows, and whether it exists, (rows,) each.
+
+        A sum without child rows exists and is 0; other summaries do not exist.
+        """
         rows, n = self.persons.tables[term.child], self.rows(term.table)
         values, there = self.numbers(Term(term.child, term.name))
         parent = rows.parent[there]

@@ -27,14 +27,15 @@ from synthdp.queries.related.person_tables import (
 from synthdp.queries.related.siblings import symmetric, symmetric_stddev
 
 STRONG = 3.0
-"""Largest strength of a measured relation, in stddevs of its noise; a fit recovers stronger relations up to noise.  A
-convention."""
+"""Largest strength of a measured relation, in stddevs of its noise; a fit recovers stronger relations up to noise.
+More would widen error bars of strong relations for nothing.  A convention."""
 
 FAINT = 3.0
-"""Largest absolute value of a near-empty cell, in stddevs of its noise.  A convention."""
+"""Largest absolute value of a near-empty cell, in stddevs of its noise.  More would shrink cells that surely have
+persons; less leaves a tail of noise.  A convention."""
 
 CHANCE = 0.8
-"""Mean absolute difference by chance in a cell of n persons, at most this times sqrt(n).  Derived: sqrt(2 / pi),
+"""Mean absolute difference by chance in a cell of n persons, at most this times sqrt(n + 1).  Derived: sqrt(2 / pi),
 rounded up."""
 
 
@@ -162,7 +163,8 @@ def noisy_person_tables(measurements: Iterable[Measurements]) -> Iterator[NoisyP
 def _over(table: PersonTable, measured: Layout, layout: Layout) -> PersonTable | None:
     """Return a measured table with its bins expressed in the bins of ``layout``; ``None`` if they cut these bins.
 
-    Only one-way tables can differ; other tables are over the model's bins.
+    The drawn persons, whom replicates weight, have the model's bins.  Only one-way tables can differ; other tables are
+    over the model's bins.
     """
     if measured is layout or table.kind is not Kind.ONE:
         return table
@@ -172,9 +174,10 @@ def _over(table: PersonTable, measured: Layout, layout: Layout) -> PersonTable |
 
 
 def _strength(table: PersonTable, noisy: FloatArray, stddev: float) -> float:
-    """Return the strength of a measured relation beyond margins and noise.
+    """Return the strength of a measured relation beyond margins and noise, in rows: a root mean square over cells.
 
-    Tables without margins get the upper limit.
+    Random relations of this strength stand for what a refit does not recover.  It is at most `STRONG` stddevs of noise,
+    which tables without margins get.
     """
     if table.kind in (Kind.ONE, Kind.STAY, Kind.ALIKE):
         return STRONG * max(stddev, 1e-9)
@@ -187,7 +190,11 @@ def _strength(table: PersonTable, noisy: FloatArray, stddev: float) -> float:
 
 
 def _scores(one: Measurements, known: set[tuple[str, int, str, int, str]]) -> list[Scored]:
-    """Return the tables that were scored but not measured, with distances shrunk towards their mean."""
+    """Return the tables that were scored but not measured, with distances shrunk towards their mean, in persons.
+
+    The highest scores are high by noise in part.  What noise leaves room for is added, so that no distance is too
+    small.
+    """
     scores = one.queries
     if not isinstance(scores, PersonDistances):
         return []

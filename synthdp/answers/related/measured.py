@@ -104,7 +104,11 @@ class _Counted:
 
 
 def _counted(measurements: Sequence[Measurements], term: Term) -> _Counted | None:
-    """Return the counts of a person's attribute from all its noisy tables; ``None`` without one."""
+    """Return the counts of a person's attribute from all its noisy tables; ``None`` without one.
+
+    A question about this attribute alone needs no model.  The counts are over the finest bins that the tables tell
+    apart.
+    """
     found: list[tuple[Axis, FloatArray, float]] = []
     for layout, table, noisy, stddev in noisy_person_tables(measurements):
         axis = layout.axis(0, term.name)
@@ -124,12 +128,15 @@ def _counted(measurements: Sequence[Measurements], term: Term) -> _Counted | Non
 
 
 def _is_of_parts(axis: Axis) -> bool:
-    """Return whether an axis divides bins into runs of adjacent grid points, and not into classes of round numbers."""
+    """Return whether an axis divides bins into runs of adjacent grid points, and not into classes of round numbers.
+
+    Classes of round numbers cut every bin, so a table of them is not combined with others.
+    """
     return bool((np.bincount(axis.cells, minlength=axis.size)[:-1] == 1).all())
 
 
 def _where(layout: Layout, term: Term, node: Node | None) -> FloatArray:
-    """Return 1 for each grid point of a term that meets a condition, else 0, (releasable,)."""
+    """Return 1 for each grid point of a term that meets a condition, else 0, (releasable,); 1 without a condition."""
     column = column_of(layout, term)
     if node is None:
         return np.ones(grid_of(column).releasable)

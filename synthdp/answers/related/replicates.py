@@ -37,7 +37,8 @@ FEWEST = 1_000
 """Fewest persons in the pool, for accuracy if persons have many rows.  A safety limit."""
 
 RANK = 4
-"""Number of products of random functions in a random relation of two attributes.  Tuned; not measured."""
+"""Number of products of random functions in a random relation of two attributes.  More make it less like a real
+relation, which few functions describe, and take more time.  Tuned; not measured."""
 
 SWEEPS, NEWTON_STEPS = 6, 4
 """Passes over all tables, and Newton steps in each pass, when a replicate is fitted.  A safety limit of time."""
@@ -47,15 +48,17 @@ GENTLE = 0.3
 effect on an answer is scaled up again, as if it were proportional.  A numerical tolerance."""
 
 TRIPLES, MOST_TRIPLES = 0.5, 40
-"""Assumed strength of three-attribute relations, as a fraction of the mean strength of pairs (tuned; not measured).
-Then the number of triples in each replicate, a safety limit of time."""
+"""Assumed strength of three-attribute relations, as a fraction of the mean strength of pairs.  More makes intervals
+wider than needed, less makes them miss the truth (tuned; not measured).  Then the number of triples in each replicate,
+a safety limit of time."""
 
 GOING_ON = 2.0
-"""Upper end of the uniform factor on the slope of a density inside a bin, which adjacent bins predict.  Tuned; not
-measured."""
+"""Upper end of the uniform factor on the slope of a density inside a bin.  Adjacent bins predict the slope.  2 leaves
+open whether there is none or twice the expected one.  Tuned; not measured."""
 
 UNEVEN = 0.2
-"""Stddev of an additional random slope of the density inside a bin.  Tuned; not measured."""
+"""Stddev of an additional random slope of the density inside a bin, relative to the density over half of the bin.  More
+widens the intervals of sums and means of numbers in wide bins.  Tuned; not measured."""
 
 _TINY = 1e-30
 """Smallest weight of a person, so that no logarithm or division fails.  A numerical tolerance."""
@@ -144,7 +147,8 @@ def _relation(
     """Return relative changes of persons' weights, (m, size), that change a table with a given strength.
 
     With ``mean``, the strength is the sum of absolute differences in persons, else the root mean square.  Two ordered
-    attributes get a common linear trend, which makes up about half of their relation.
+    attributes get a common linear trend, which makes up about half of their relation.  Values at random make up the
+    rest.
     """
     matrix = matrix_of(table, persons)
     shape = table.sizes(persons.layout)
@@ -167,7 +171,10 @@ def _relation(
 
 
 def _trend(grouping: Grouping | None, count: int) -> FloatArray:
-    """Return a linear trend over ``count`` groups of a number, with variance 1; 0 for groups without numbers."""
+    """Return a linear trend over ``count`` groups of a number, with variance 1; 0 for groups without numbers.
+
+    Relations of two numbers are mostly monotone.
+    """
     found = np.zeros(count)
     if grouping is not None:
         ranked = np.flatnonzero(grouping.ranked)
@@ -178,7 +185,10 @@ def _trend(grouping: Grouping | None, count: int) -> FloatArray:
 
 
 def _triples(persons: Persons, rng: Generator, size: int, strength: float) -> FloatArray:
-    """Return relative changes of persons' weights, (m, size), by random relations of three attributes."""
+    """Return relative changes of persons' weights, (m, size), by random relations of three attributes.
+
+    No table of three attributes is measured.  ``strength`` is a fraction of the persons; at 0 nothing changes.
+    """
     change = np.zeros((len(persons), size))
     if strength <= 0:
         return change
@@ -204,7 +214,10 @@ def _triples(persons: Persons, rng: Generator, size: int, strength: float) -> Fl
 
 
 def _cells_above(persons: Persons, i: int) -> Iterator[tuple[int, IntArray]]:
-    """Yield for each attribute of a table and its ancestors the table's position, and the bin of each row, (rows,)."""
+    """Yield for each attribute of a table and its ancestors the table's position, and the bin of each row, (rows,).
+
+    These are the attributes between which one row can have a relation, the row's period included.
+    """
     for level in (i, *persons.layout.ancestors(i)):
         place = np.arange(len(persons.tables[i])) if level == i else persons.ancestor(i, level)
         rows, table = persons.tables[level], persons.layout.tables[level]
@@ -215,14 +228,17 @@ def _cells_above(persons: Persons, i: int) -> Iterator[tuple[int, IntArray]]:
 
 
 def _function(cells: IntArray, rng: Generator) -> FloatArray:
-    """Return a random function of bins evaluated at each row, (rows,), with mean 0 and variance 1."""
+    """Return a random function of bins at each row, (rows,), with mean 0 and variance 1; 0 if all rows share a bin."""
     values = rng.standard_normal(int(cells.max(initial=0)) + 1)[cells]
     values = values - values.mean()
     return np.asarray(values / max(float(values.std()), 1e-9))
 
 
 def _within(drawn: Drawn, rng: Generator, size: int) -> FloatArray:
-    """Return relative changes of persons' weights, (m, size), by uneven densities inside the bins of numbers."""
+    """Return relative changes of persons' weights, (m, size), by uneven densities inside the bins of numbers.
+
+    Persons are drawn evenly inside bins, which real numbers do not fill evenly.
+    """
     persons = drawn.persons
     change = np.zeros((len(persons), size))
     for (i, name), place in within_cells(drawn.model, drawn).items():
@@ -299,7 +315,10 @@ def refitted(
 
 
 def _move(table: _Raked, expected: FloatArray) -> FloatArray:
-    """Return the changes of a table's potentials after one step, in place; see `error_bars.refitted_points`."""
+    """Return the changes of a table's potentials, (cells, r), after one step, in place: logs of factors of the weights.
+
+    See `error_bars.refitted_points`.  A change is at most 5 in size, so that no weight overflows.
+    """
     offset = np.log(np.maximum(expected, _TINY) / table.ridge)
     z = table.target - table.potential + offset
     u = np.where(z < 1, z, np.log(np.maximum(z, 1)))

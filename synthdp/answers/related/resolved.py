@@ -159,7 +159,10 @@ class Asked:
         return np.asarray(sums[0])
 
     def _met(self, drawn: Drawn, node: Node | None) -> BoolArray:
-        """Return which rows of the counted table meet a condition, (rows,); one row below that meets it is enough."""
+        """Return which rows of the counted table meet a condition, (rows,); all rows without a condition.
+
+        A condition on a table below is met if one row below meets it.
+        """
         if node is None:
             return np.ones(drawn.rows(self.of), np.bool_)
         level = self._level(node)
@@ -175,7 +178,7 @@ class Asked:
         return met
 
     def _level(self, node: Node) -> int:
-        """Return the lowest table whose rows a condition needs."""
+        """Return the lowest table whose rows a condition needs: the condition is evaluated on each of them."""
         return deepest(self.layout, {self.terms[one.column].table for one in comparisons_of(node)}, of=self.of)
 
     def _numbers(self, drawn: Drawn, name: str) -> tuple[FloatArray, BoolArray]:
@@ -232,7 +235,7 @@ class Asked:
 
 
 def _values(question: Asking) -> list[str]:
-    """Return the names of the columns whose numbers a question uses."""
+    """Return the names of the columns whose numbers a question uses, with its weight; none for counts without one."""
     found: list[str] = []
     match question:
         case Sum() | Mean() | Variance() | Quantile():

@@ -223,7 +223,12 @@ def split_columns(
         finer = layout.with_cells(parts)
         tables = [_one_way(finer, columns[j].one) for j in split]
         found, counted, budget = measure(
-            account, finer, tables, [each[j] for j in split], budget, step=f"one-way tables of persons, level {level}"
+            account,
+            finer,
+            tables,
+            [each[j] for j in split],
+            budget,
+            step=f"one-way marginals of persons, level {level}",
         )
         answers.append(found)
         spent += cost

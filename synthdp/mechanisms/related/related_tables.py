@@ -211,7 +211,7 @@ class RelatedTables(HasPrivacyCost):
             share = min(SCREENING, known.left.share / 2)
             wished = relations_wished(layout.schema, self.workload, self.target)
             chosen, gains, known = _screened(
-                account, known, others, self._persons(known, rng), wished, share=share, step="tables of two"
+                account, known, others, self._persons(known, rng), wished, share=share, step="two-attribute marginals"
             )
             yield known
             self._tell("tables")
@@ -219,7 +219,7 @@ class RelatedTables(HasPrivacyCost):
                 known.layout, known.groupings, chosen, gains, persons=known.total, noise=_noise_of_threes(known.left)
             )
             share = known.left.share * (1 - THREES) if threes else known.left.share
-            known = self._measured(account, known, chosen, rng, share=share, step="tables of two")
+            known = self._measured(account, known, chosen, rng, share=share, step="two-attribute marginals")
             yield known
             if threes:
                 yield from self._threes(account, known, threes, wished, rng)
@@ -234,9 +234,11 @@ class RelatedTables(HasPrivacyCost):
         known = self._fit(known, rng, sweeps=self.sweeps[0], last=0)
         share = SCORES_OF_THREE * known.left.share
         persons = self._persons(known, rng)
-        chosen, _, known = _screened(account, known, threes, persons, wished, share=share, step="tables of three")
+        chosen, _, known = _screened(
+            account, known, threes, persons, wished, share=share, step="three-attribute marginals"
+        )
         yield known
-        yield self._measured(account, known, chosen, rng, share=known.left.share, step="tables of three")
+        yield self._measured(account, known, chosen, rng, share=known.left.share, step="three-attribute marginals")
 
     def _one_ways(
         self, account: Curator, layout: Layout, budget: BudgetAllocation
@@ -247,7 +249,7 @@ class RelatedTables(HasPrivacyCost):
         """
         self._tell("one-way tables")
         odd, (tables, shares) = len(unusual(layout)), one_way_tables(layout)
-        found, counted, left = measure(account, layout, tables, shares, budget, step="one-way tables of persons")
+        found, counted, left = measure(account, layout, tables, shares, budget, step="one-way marginals of persons")
         total = _persons([noisy for noisy, _ in counted])
         rows = rows_by_table(layout, tables[odd:], counted[odd:], total=total)
         ones: dict[Key, FloatArray] = {}
@@ -299,7 +301,7 @@ class RelatedTables(HasPrivacyCost):
         """
         first, counted, left = measure(
             account, known.layout, tables, _by_size(known, tables, FIRST_LOOK * share), known.left,
-            step="what stays of persons",
+            step="lag-one marginals of persons",
         )  # fmt: skip
         persons, answers = self._persons(known, rng), [first]
         some = [
@@ -310,7 +312,7 @@ class RelatedTables(HasPrivacyCost):
             clear = [tables[i] for i in some]
             shares = _by_size(known, clear, (1 - FIRST_LOOK) * share)
             again, more, left = measure(
-                account, known.layout, clear, shares, left, step="what clearly stays of persons"
+                account, known.layout, clear, shares, left, step="lag-one marginals of persons, again"
             )
             answers.append(again)
             for i, one in zip(some, more, strict=True):

@@ -128,13 +128,13 @@ def read(series: Any, column: Column) -> RawColumn:
 
 
 def array(column: Column, raw: RawColumn, name: str) -> tuple[Any, bool]:
-    """Return raw values as an Arrow array of the named type, and whether its field must allow nulls."""
+    """Return raw values as an Arrow array of the type called ``name``, and whether its field must allow nulls."""
     values = values_of(column, raw, name)
     return values, can_be_null(name) or values.null_count > 0
 
 
 def values_of(column: Column, raw: RawColumn, name: str) -> Any:
-    """Return raw values as an Arrow array of the named type; raise FormatError if the type cannot hold them."""
+    """Return raw values as an Arrow array of the type called ``name``; FormatError if the type cannot hold them."""
     kind = type_named(name)
     unfit = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
     with instead_of(*unfit, say=FormatError(f"{kind} cannot hold the values that the schema declares")):
@@ -160,7 +160,10 @@ def _dictionary_of(series: Any) -> tuple[Any, IntArray]:
 
 
 def _each_chunk(series: Any, change: Callable[[Any], Any], kind: Any) -> Any:
-    """Return a chunked array with ``change`` applied to each chunk; ``kind`` is the type of the result."""
+    """Return a chunked array with ``change`` applied to each chunk; ``kind`` is the type of the result.
+
+    Encodings such as run ends are so undone before values are read.
+    """
     return pa.chunked_array([change(chunk) for chunk in series.chunks], kind)
 
 
@@ -228,7 +231,10 @@ def _micros_of_interval(value: Any) -> int:
 
 
 def _flags(series: Any, column: Column) -> RawColumn:
-    """Return truth values as labels or as the numbers 0 and 1, whichever the declared column needs."""
+    """Return truth values as labels or as the numbers 0 and 1, whichever the declared column needs.
+
+    All are missing in a column of times.
+    """
     if column.temporal:
         return all_missing(len(series))
     flags = pc.fill_null(series, False).to_numpy().astype(np.int64)
@@ -290,7 +296,10 @@ def _levels(column: Column, levels: list[Any], kind: Any) -> Any:
 
 
 def _dictionary(column: Column, raw: RawColumn, kind: Any) -> Any:
-    """Return a dictionary array whose dictionary is the schema's levels, or the distinct numbers of the output."""
+    """Return a dictionary array whose dictionary is the schema's levels, or the distinct numbers of the output.
+
+    Its indices have 32 bits if its own index type has too few for the levels.
+    """
     missing = casting.nulls(raw)
     if isinstance(raw, Labels):
         levels, codes = _levels(column, raw.levels, kind.value_type), raw.codes

@@ -189,7 +189,7 @@ def kind(column: Column) -> str:
 
 
 def scale(column: Column) -> int:
-    """Return the number of decimals of a decimal column."""
+    """Return the number of decimals of a decimal column, 0 without any: the scale of its output type."""
     return int(getattr(column, "decimals", 0) or 0)
 
 
@@ -257,7 +257,7 @@ def _digits(column: Column, raw: Numbers, last: int) -> list[str | None]:
 
 
 def bounds(column: Column | None) -> tuple[float, float]:
-    """Return a numeric column's declared bounds; infinite ones for labels and without a column."""
+    """Return a number column's declared bounds, to round inside them; infinite ones for labels, times and ``None``."""
     if column is None or column.quantity != "number":
         return -np.inf, np.inf
     lower, upper = bounds_of(column)

@@ -190,7 +190,10 @@ def _ticks(series: pd.Series[Any], column: Column) -> RawColumn:
 
 
 def _periods(series: pd.Series[Any], column: Column) -> RawColumn:
-    """Return periods as the microseconds of their first moments, clipped to 62 bits."""
+    """Return periods as the microseconds of their first moments, clipped to 62 bits, or as labels.
+
+    All are missing if another kind of time, or a number, is declared.
+    """
     if column.measured and column.quantity != "moment":
         return all_missing(len(series))
     codes, levels = pd.factorize(series)

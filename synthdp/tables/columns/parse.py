@@ -129,7 +129,11 @@ def taken(raw: RawColumn, codes: IntArray) -> RawColumn:
 
 
 def misfits(missing: BoolArray, column: Column) -> RawColumn:
-    """Return a raw column of values that fit no declaration, with the missing ones in ``missing`` kept as missing."""
+    """Return a raw column of values that fit no declaration, where ``missing`` marks missing ones.
+
+    In a column of labels or an identifier, the others are a label that is no level; in any other column all are
+    missing.
+    """
     if has_labels(column) or column.names_rows:
         return Labels([Opaque(None)], np.where(missing, -1, 0))
     return all_missing(len(missing))
@@ -146,7 +150,7 @@ def text_of_level(level: object) -> str:
 
 
 def _as_written(labels: Labels, column: Column) -> Labels:
-    """Return labels with texts read by the column's declared text format; unreadable texts become opaque labels."""
+    """Return labels with texts read by the column's declared text format, if it has one; others are opaque labels."""
     form = column.cells
     if form is None:
         return labels
@@ -155,7 +159,10 @@ def _as_written(labels: Labels, column: Column) -> Labels:
 
 
 def _cells_of(column: Column, usual: Callable[[Any], int | None]) -> Callable[[Any], int | None]:
-    """Return a function that reads a cell of a column of times, by its declared text format or else by ``usual``."""
+    """Return a function that reads a cell of a column of times, by its declared text format or else by ``usual``.
+
+    With a format a whole number is read as its digits, such as 20260131.
+    """
     form = column.cells
     if form is None:
         return usual
@@ -172,7 +179,10 @@ def _cells_of(column: Column, usual: Callable[[Any], int | None]) -> Callable[[A
 
 
 def _with_declared_levels(labels: Labels, column: Column) -> Labels:
-    """Return labels in which texts are replaced by the declared levels they mean: "yes" by True, "7" by 7."""
+    """Return labels in which texts are replaced by the declared levels they mean: "yes" by True, "7" by 7.
+
+    Files of texts have them so. Labels of levels that all are texts stay as they are.
+    """
     levels = labels_of(column)
     texts = {text_of_level(level): level for level in levels}
     numbers = {level: level for level in levels if not isinstance(level, str)}
@@ -204,7 +214,10 @@ def _read_each(labels: Labels, read: Callable[[Any], int | None]) -> Numbers:
 
 
 def _within(read: Callable[[Any], int | None], level: object) -> int | None:
-    """Return a reader's result for one value, clipped to 62 bits; ``None`` if the value cannot be read."""
+    """Return a reader's result for one value, clipped to 62 bits; ``None`` if the value cannot be read.
+
+    The difference of two such results fits in 64 bits.
+    """
     try:
         value = read(level)
     except (TypeError, ValueError, ArithmeticError, AttributeError):
@@ -213,7 +226,10 @@ def _within(read: Callable[[Any], int | None], level: object) -> int | None:
 
 
 def _moment(value: Any) -> int | None:
-    """Return the microseconds since 1970 UTC of a date, a datetime or an ISO 8601 text."""
+    """Return the microseconds since 1970 UTC of a date, a datetime or an ISO 8601 text; ``None`` for other objects.
+
+    Other texts raise ValueError.
+    """
     if isinstance(value, str):
         value = dt.datetime.fromisoformat(value.strip())
     if isinstance(value, pd.Timestamp):

@@ -132,7 +132,10 @@ def plain(value: object) -> object:
 
 
 def _plain(value: Any, kind: type) -> object:
-    """Return a cell of a rarer type as a safe value; values of derived classes are read as their built-in base."""
+    """Return a cell of a rarer type as a safe value; values of derived classes are read as their built-in base.
+
+    Code of a foreign class could see private rows.  Values of unknown types become `Opaque`.
+    """
     if kind in _SAFE:
         return value
     if kind.__module__ == "numpy" and issubclass(kind, np.generic):
@@ -160,7 +163,7 @@ def _plain(value: Any, kind: type) -> object:
 
 
 def quantity_of(level: object) -> str:
-    """Return the type of a safe value: date, moment, length, clock or decimal, else label."""
+    """Return the type by which discovery counts a safe value: date, moment, length, clock or decimal, else label."""
     kind = type(level)
     if kind is np.datetime64:
         return "moment"
@@ -185,7 +188,7 @@ def _datetime(moment: dt.datetime) -> dt.datetime:
 
 
 def _timestamp(moment: pd.Timestamp) -> pd.Timestamp | np.datetime64:
-    """Return a pandas Timestamp whose zone is a plain offset, or the moment in UTC if the offset cannot be used."""
+    """Return a pandas Timestamp whose zone is a plain offset, or NumPy's moment in UTC if the offset cannot be used."""
     try:
         offset = moment.utcoffset()
         return moment if offset is None else moment.tz_convert(dt.timezone(offset))
@@ -262,9 +265,9 @@ def _written_parts(values: Any, kind: type) -> str | None:
 
 
 def _number(value: bool | float | Decimal) -> str:
-    """Return a number as text by its value, whatever its type.
+    """Return a number as text by its value, whatever its type, so that 7 and 7.0 name the same person.
 
-    Integers in hexadecimal, which Python converts at any length.
+    Whole numbers are in hexadecimal, which Python converts at any length; others are digits and a decimal exponent.
     """
     if isinstance(value, int):
         return f"x{int(value):x}"

@@ -109,7 +109,7 @@ def read(series: pl.Series, column: Column) -> RawColumn:
 
 
 def array(column: Column, raw: RawColumn, name: str) -> pl.Series:
-    """Return raw values as a polars Series of the named type; raise FormatError if the type cannot hold them."""
+    """Return raw values as a polars Series of the type called ``name``; FormatError if the type cannot hold them."""
     kind = type_named(name, casting.levels_as_text(raw.levels, column) if isinstance(raw, Labels) else [])
     with instead_of(
         pl.exceptions.PolarsError, say=FormatError(f"{kind} cannot hold the values that the schema declares")
@@ -155,7 +155,10 @@ def _missing(series: pl.Series) -> Any:
 
 
 def _flags(series: pl.Series, column: Column) -> RawColumn:
-    """Return truth values as labels or as the numbers 0 and 1, whichever the declared column needs."""
+    """Return truth values as labels or as the numbers 0 and 1, whichever the declared column needs.
+
+    All are missing in a column of times.
+    """
     if column.temporal:
         return all_missing(len(series))
     flags = series.fill_null(value=False).cast(pl.Int64).to_numpy()

@@ -180,7 +180,7 @@ class CsvSource:
         with self.records() as records:
             names = self._header(next(records, None))
             is_empty = next(records, None) is None
-        if self.path.name.endswith(".gz"):
+        if self.path.name.lower().endswith(".gz"):
             with self._reading(), gzip.open(self.path) as file:
                 while file.read(1 << 20):
                     pass
@@ -267,7 +267,7 @@ def write_csv(table: object, path: str | PathLike[str], *, escape_formulas: bool
 def write_csv_blocks(tables: Iterable[object], path: str | PathLike[str], *, escape_formulas: bool = False) -> None:
     """Write dataframes of the same columns as one CSV file, one after the other; see `write_csv`."""
     path = Path(path)
-    opener = gzip.open if path.name.endswith(".gz") else open
+    opener = gzip.open if path.name.lower().endswith(".gz") else open
     no_text = FormatError(
         f"a text cannot be written to '{path}' as UTF-8: correct the levels and formats of the schema"
     )

@@ -44,7 +44,7 @@ _KEEPING_BYTES = "synthdp.keeping_bytes"
 
 def open_text(path: Path, encoding: str) -> IO[str]:
     """Open a text file, gzip or not; undecodable bytes become lone surrogates, so that reading never fails."""
-    if path.name.endswith(".gz"):
+    if path.name.lower().endswith(".gz"):
         return gzip.open(path, "rt", encoding=encoding, errors=_KEEPING_BYTES, newline="")
     return path.open(encoding=encoding, errors=_KEEPING_BYTES, newline="")
 
@@ -222,14 +222,17 @@ def header_names(fields: Sequence[str], where: str) -> tuple[str, ...]:
 
 
 def _of_older(texts: Sequence[str], codes: IntArray) -> tuple[list[str], IntArray]:
-    """Return distinct texts, with undecodable bytes read as `OLDER`, and each row's index among them, (rows,)."""
+    """Return distinct texts, with undecodable bytes read as `OLDER`, and each row's index among them, (rows,).
+
+    Texts that become equal are one.
+    """
     place: dict[str, int] = {}
     new = np.array([place.setdefault(text.translate(_OLDER_BYTES), len(place)) for text in texts], np.int64)
     return [*place], new[codes]
 
 
 def _fitted(record: list[str], width: int) -> list[str]:
-    """Return a record with ``width`` fields: cut, or filled with empty ones."""
+    """Return a record with ``width`` fields, cut or filled with empty ones, so that lines of any length are read."""
     return [*record, *itertools.repeat("", width - len(record))][:width]
 
 
@@ -283,7 +286,7 @@ def _first_line(path: Path) -> bytes:
         reason = getattr(error, "strerror", None) or "it is not valid gzip"
         return FormatError(f"CSV file '{path}' cannot be read ({reason}): give the path of a readable file")
 
-    opener = gzip.open if path.name.endswith(".gz") else open
+    opener = gzip.open if path.name.lower().endswith(".gz") else open
     with instead_of(EOFError, OSError, zlib.error, say=say), opener(path, "rb") as file:
         line = bytes(file.readline(_LONGEST_HEADER))
         if line.startswith(_WIDE):

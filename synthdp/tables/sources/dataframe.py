@@ -64,7 +64,7 @@ class Library(Protocol):
         ...
 
     def array(self, column: Column, raw: RawColumn, name: str, /) -> Any:
-        """Return raw values as a column of the named type of this library.
+        """Return raw values as a column of this library, of its type called ``name``.
 
         Raises
         ------
@@ -165,7 +165,10 @@ class FrameSource:
         return _kind_named(self.dtypes[name]) or _kind_of(self._frame.collect_schema()[name], nullable=nullable)
 
     def can_hold(self, label: Categorical, name: str) -> bool:
-        """Return whether a column's dtype can hold the one level of ``label``; no value of the frame is looked at."""
+        """Return whether a column's dtype can hold the one level of ``label``; no value of the frame is looked at.
+
+        A schema made from dtypes has a label for other values only where the dtype takes it.
+        """
         with suppress(FormatError):
             levels = Labels([*(label.levels or ())], np.zeros(1, np.int64))
             library_named(self.library).array(label, levels, self.dtypes[name])
@@ -266,7 +269,10 @@ def _kind_named(name: str) -> Column | None:
 
 
 def _kind_of(dtype: Any, *, nullable: bool) -> Column:
-    """Return the incomplete column declaration that a narwhals dtype suggests."""
+    """Return the incomplete column declaration that a narwhals dtype suggests.
+
+    It is a categorical column with "other" for any type that is not a number, truth value or time.
+    """
     if dtype.is_integer():
         return Integer(nullable=nullable)
     if dtype.is_numeric():

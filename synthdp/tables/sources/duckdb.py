@@ -33,7 +33,8 @@ from synthdp.tables.refusals import instead_of
 from synthdp.tables.source import BLOCK_ROWS, Bound
 
 SETS_A_QUERY = 40
-"""Marginals that one SQL query counts in one pass over the rows.  Tuned; not measured."""
+"""Marginals that one SQL query counts in one pass over the rows.  More take fewer passes, and more memory in one.
+Tuned; not measured."""
 
 MOST_LEVELS = 256
 """Most levels of a column that is translated to SQL, where each is a comparison.  A safety limit."""
@@ -192,7 +193,11 @@ def _moment_of_date(value: str) -> str:
 
 
 def _level_cell(axis: Axis, value: str, literals: Mapping[Any, str]) -> str:
-    """Return SQL for the bin of a value among a column's levels."""
+    """Return SQL for the bin of a value among a column's levels.
+
+    Missing values have their own bin if the column may have some; other values, and else missing ones, are out of
+    domain or in "other".
+    """
     grid = axis.grid
     null, other = _cell_of(axis, grid.other if grid.null is None else grid.null), _cell_of(axis, grid.other)
     whens = " ".join(f"WHEN {literal} THEN {_cell_of(axis, index)}" for index, literal in enumerate(literals.values()))

@@ -134,7 +134,10 @@ def _read(path: Path, sheet: str | None) -> tuple[tuple[str, ...], list[list[str
 
 
 def _text(cell: Any) -> str:
-    """Return a cell's value as text; "" for a missing value or a formula's error."""
+    """Return a cell's value as text; "" for a missing value or a formula's error.
+
+    A whole number has no decimal point, and a moment at midnight is a day.
+    """
     value = cell.value
     if value is None or cell.data_type == "e":
         return ""

@@ -24,7 +24,7 @@ UNKNOWN = CsvFormat()
 
 def is_csv(path: str | PathLike[str]) -> bool:
     """Return whether a path is read as CSV, because its ending belongs to no other format."""
-    others = Path(path).name.endswith((".duckdb", *ARROW_ENDINGS))
+    others = Path(path).name.lower().endswith((".duckdb", *ARROW_ENDINGS))
     return not (others or is_excel(path) or Path(path).is_dir() or _is_extension(path))
 
 
@@ -63,7 +63,7 @@ def source_at(path: str | PathLike[str], *, csv: CsvFormat = UNKNOWN, sheet: str
         return source
     if is_excel(path):
         return ExcelSource(path, sheet=sheet).with_missing(csv.missing)
-    if Path(path).name.endswith(".duckdb"):
+    if Path(path).name.lower().endswith(".duckdb"):
         with instead_of(
             ImportError, say=ParameterError("a database needs duckdb: pip install 'synthdp[duckdb,arrow]'")
         ):

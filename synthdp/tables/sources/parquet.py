@@ -157,7 +157,8 @@ def _found(paths: Paths) -> list[tuple[Path, dict[str, str | None]]]:
 def _is_data(file: Path, folder: Path) -> bool:
     """Return whether a file in a folder holds rows: it is not hidden, and has a known ending."""
     hidden = any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
-    return not hidden and file.is_file() and (file.suffix in FORMATS or file.suffix in COMPRESSED)
+    ending = file.suffix.lower()
+    return not hidden and file.is_file() and (ending in FORMATS or ending in COMPRESSED)
 
 
 def _partition(folders: Sequence[str]) -> dict[str, str | None]:
@@ -168,9 +169,10 @@ def _partition(folders: Sequence[str]) -> dict[str, str | None]:
 
 def _format(file: Path) -> str:
     """Return a file's format ("parquet", "ipc" or "stream") by its ending; raise DataError for others."""
-    name = Path(file.stem) if file.suffix in COMPRESSED else file
-    found = FORMATS.get(name.suffix)
-    if found is None or (file.suffix in COMPRESSED and found != "stream"):
+    compressed = file.suffix.lower() in COMPRESSED
+    name = Path(file.stem) if compressed else file
+    found = FORMATS.get(name.suffix.lower())
+    if found is None or (compressed and found != "stream"):
         raise DataError(
             f"'{_shown(file)}' must end in {', '.join(FORMATS)}, or be a compressed stream such as .arrows.gz"
         )

@@ -66,7 +66,7 @@ def infer_schema(source: Source, *, without: str | None = None) -> Schema:
 
 
 def _sourced(column: Column) -> Column:
-    """Return a column with its dtype as the declared source, if the dtype leaves nothing to declare."""
+    """Return a column with its dtype as the source that receipts name, if the dtype leaves nothing to declare."""
     return replace(column, source=TYPE) if is_complete(column) else column
 
 

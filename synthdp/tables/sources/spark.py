@@ -422,7 +422,7 @@ def _quoted(name: str) -> str:
 
 
 def _named(table: str) -> Any:
-    """Return the DataFrame of a table's name; raise DataError if the catalogue has none."""
+    """Return the DataFrame of a table's name; raise DataError if no session runs or the catalogue has none."""
     session = SparkSession.getActiveSession()
     if session is None:
         raise DataError(

@@ -225,7 +225,10 @@ class SqlSource:
             return statistic.sums(cells)
 
     def _stages(self, schema: Schema) -> dict[str, Stages]:
-        """Return, for each column that the database can encode exactly, the SQL that computes its grid index."""
+        """Return, for each column that the database can encode exactly, the SQL that computes its grid index.
+
+        There is none for a database whose arithmetic is not proven to equal the encoder's.
+        """
         if self._dialect not in WORDS:
             return {}
         found = {}
@@ -276,7 +279,10 @@ class SqlSource:
         return self._columns[name].as_name() if is_name else self._columns[name]
 
     def _digest(self, unit: str) -> str | None:
-        """Return SQL for the hash of a row's unit; ``None`` if it could differ from `Bounding.digests`."""
+        """Return SQL for the hash of a row's unit; ``None`` if it could differ from `Bounding.digests`.
+
+        Both must keep the same rows of a unit.
+        """
         return digest_of(self._columns[unit], quoted(unit, self._dialect), self._dialect)
 
     def _code(self, schema: Schema, unit: str | None, bound: Bound | None) -> str:

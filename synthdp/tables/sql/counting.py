@@ -43,7 +43,11 @@ class CountingQuery:
     groups: tuple[Clique, ...]
 
     def tables(self, answer: AnyArray, domain: Domain, cliques: Sequence[Clique]) -> Totals:
-        """Return the marginals of some cliques, flattened and concatenated, (k,), from the statement's answer, (m, 3)."""
+        """Return the marginals of some cliques, flattened and concatenated, (k,), from the statement's answer, (m, 3).
+
+        The answer's rows are group, cell and count, for cells that are not empty.  Cliques are sums over their group's
+        table.
+        """
         counted: list[AnyArray] = []
         for number, group in enumerate(self.groups):
             mine = answer[answer[:, 0] == number]
@@ -142,7 +146,10 @@ def _with_factor(products: ClippedProducts, rows: str, columns: Sequence[str], d
 
 
 def repeated(answer: AnyArray) -> Codes:
-    """Return rows of bin codes, (rows, d), from distinct combinations with their counts, (m, d + 1)."""
+    """Return rows of bin codes, (rows, d), from distinct combinations with their counts, (m, d + 1).
+
+    Statistics that need rows can then use the answer of `listing_query`.
+    """
     return np.asfortranarray(np.repeat(answer[:, :-1], answer[:, -1], axis=0))
 
 

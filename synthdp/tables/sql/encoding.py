@@ -180,7 +180,8 @@ def stages_of(column: Column, asked: SelectedColumn, value: str, j: int, words: 
 def _as_it_comes(asked: SelectedColumn, value: str) -> tuple[str | None, str]:
     """Return the kind and SQL of a PostgreSQL value that is fetched as a text or as microseconds, to be encoded as fetched.
 
-    An enum, uuid or inet is compared as its text, a time of day and an interval as microseconds.
+    An enum, uuid or inet is compared as its text, a time of day and an interval as microseconds.  The kind is ``None``
+    for any other value, whose SQL stays as it is.
     """
     if asked.sql == "{}" or asked.arrives is None or asked.sql.startswith("convert_to"):
         return None, value
@@ -371,7 +372,7 @@ def _of_interval(interval: Interval, grid: Grid, value: str, j: int, words: Word
 
 
 def _null(grid: Grid) -> int:
-    """Return the grid index of a missing value."""
+    """Return the grid index of a missing value: out of domain, or "other", if the column cannot have one."""
     return grid.other if grid.null is None else grid.null
 
 
@@ -388,6 +389,8 @@ def _clipped(value: str, low: int, high: int, kind: str = "bigint") -> str:
 
 def layers(columns: Mapping[str, Stages], also: Mapping[str, str]) -> list[dict[str, str]]:
     """Return what each of some nested queries selects, SQL by name; the last one has all grid indices.
+
+    An expression cannot use another of the same query, so each stage is a query around the one before.
 
     Parameters
     ----------
@@ -462,7 +465,7 @@ def packed_sql(schema: Schema, stages: Mapping[str, Stages], pack: Sequence[str]
 
 
 def unpacked(packed: AnyArray, schema: Schema, pack: Sequence[str]) -> dict[str, GridIndices]:
-    """Return the grid indices of a pack's columns, (n,) each, by name.
+    """Return the grid indices of a pack's columns, (n,) each, by name, from the integers of `packed_sql`.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ REPEATABLE_READ = "ISOLATION LEVEL REPEATABLE READ"
 
 CLIENT_CHECK = "2s"
 """How often PostgreSQL checks whether the client of a running query still exists, so that queries of a killed one end.
-A convention."""
+Less would ask more often; more lets them run on longer. A convention."""
 
 
 class Link(Protocol):
@@ -357,7 +357,10 @@ def _is_idle(connection: Any) -> bool:
 
 
 def _of_objects(cells: list[Any], wanted: pa.DataType | None) -> Cells:
-    """Return a driver's Python objects as an Arrow array if all are of one plain type; else unchanged."""
+    """Return a driver's Python objects as an Arrow array of the ``wanted`` type; texts stay unchanged.
+
+    Without one, floats, integers or booleans alone become an array, and anything else stays unchanged.
+    """
     kinds = set(map(type, cells)) - {type(None)}
     if wanted is not None:
         if pa.types.is_string(wanted):

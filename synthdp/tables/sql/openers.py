@@ -101,7 +101,10 @@ def opener_of(database: Any) -> Opener:
 
 
 def address_of(database: Any) -> str:
-    """Return a text that identifies a database, without user and password; for an open connection, its object's id."""
+    """Return a text that identifies a database, without user and password; for an open connection, its object's id.
+
+    A release can then tell whether rows would be written into a table that it read.
+    """
     if isinstance(database, Snapshot):
         return database.address
     if isinstance(database, str):

@@ -16,8 +16,8 @@ from synthdp.tables.sql.encoding import WORDS, Stages, encoded, stages_of
 from synthdp.tables.sql.types import NAMES, SelectedColumn, quoted, quoted_table
 
 BINS = 8
-"""Bins of an ordered column in the example statement that counts; a release chooses bins from its noisy answers. Tuned;
-not measured."""
+"""Bins of an ordered column in the example statement that counts; a release chooses bins from its noisy answers. More
+would only make the example longer. Tuned; not measured."""
 
 TRIED = frozenset({"sqlite", "mysql"})
 """Databases without SQL encoding that tests have really queried; for others the output says that nobody has."""
@@ -138,14 +138,20 @@ def coding(
 
 
 def _counting(schema: Schema) -> str:
-    """Return an example query that counts two-column marginals, as a release makes them."""
+    """Return an example query that counts marginals of neighbouring columns, as a release makes them of chosen ones.
+
+    Of a single column it counts that alone.
+    """
     domain = domain_of(schema, bins=BINS)
     pairs: list[Clique] = [(j, j + 1) for j in range(len(domain) - 1)] or [(0,)]
     return counting_query(domain, pairs, "synthdp_coded", [f"g{j}" for j in range(len(domain))]).sql
 
 
 def _kind(column: Column) -> str:
-    """Return the kind of type that a column is assumed to have in the database."""
+    """Return the kind of type, a key of `_KINDS`, that a column is assumed to have, as no database is asked.
+
+    Another word comes back for a column that has no type there, such as a length of time.
+    """
     if column.stored_as == "day":
         return "day"
     return "real" if column.quantity == "number" and column.real else column.quantity

@@ -32,7 +32,8 @@ from synthdp.queries.protocol import LinearQueries
 from synthdp.queries.trigonometric import TensorBasis
 
 MISFIT_SHARE = 0.05
-"""Share of the budget for counting out-of-domain rows, after the row count is paid for. Tuned; not measured."""
+"""Share of the budget for counting out-of-domain rows, after the row count is paid for. More would tell their number
+better, and add noise to all other answers. Tuned; not measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -64,7 +65,7 @@ class FittingTotal:
 
     @property
     def each(self) -> float:
-        """Return how many rows of the whole table one in-domain row stands for: rows / in-domain rows."""
+        """Return rows / in-domain rows, the factor from sums over in-domain rows to answers about the whole table."""
         return self.rows / self.fitting
 
     @property
@@ -194,7 +195,10 @@ class CellFit:
         self._answers = list(answers)
 
     def _updated(self) -> Weights:
-        """Return w exp(q(x) (a - q(w)) / 2n) for the newest queries q and answers a (Hardt, Ligett, McSherry 2012)."""
+        """Return w exp(q(x) (a - q(w)) / 2n), scaled to sum 1, for the newest queries q and answers a.
+
+        It is the multiplicative update of Hardt, Ligett and McSherry (2012).
+        """
         features = self._features[-1]
         missing = self._answers[-1] - self._rows * (features @ self.weights)
         exponent = features.T @ missing / (2 * self._rows)
@@ -203,7 +207,10 @@ class CellFit:
         return np.asarray(weights / weights.sum(), np.float64)
 
     def _refitted(self) -> Weights:
-        """Return weights fitted to all measured answers so far by the L1 program."""
+        """Return weights fitted to all measured answers so far by the L1 program, so that no early answer is forgotten.
+
+        A linear program that fails leaves a line for the receipt.
+        """
         sizes = [len(answers) for answers in self._answers]
         problem = FitProblem.of_noisy(
             sp.csc_array(sp.vstack(self._features)),

@@ -142,9 +142,9 @@ class MedianConstruction:
         """Accept any query: the list of multisets has room for every one."""
 
     def update(self, query: LinearQueries, answer: float, *, stddev: float) -> None:  # noqa: ARG002
-        """Keep the candidates on the answer's side of the median, at most half of them.
+        """Keep the candidates on the answer's side of the median: at most half of them, as the update bound assumes.
 
-        If the answer lies beyond all candidates, the nearest ones are kept.
+        If there are none on that side, those nearest to the answer are kept, which may be most of them.
         """
         sums = self._sums(query)
         middle = np.median(sums)
@@ -169,7 +169,7 @@ class MedianConstruction:
 
 
 def halvings(cells: int, size: int) -> int:
-    """Return how often the multisets can be halved until one is left: the ceiling of log2 of their number."""
+    """Return the ceiling of log2 of the number of multisets, at least 1: the halvings until one is left."""
     return max(1, (multiset_count(cells, size) - 1).bit_length())
 
 

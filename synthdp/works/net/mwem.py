@@ -232,7 +232,10 @@ def _distances(workload: LinearQueries, expected: Answers) -> MarginalDistances 
 
 
 def _part(workload: LinearQueries, position: int) -> LinearQueries:
-    """Return the selected part as queries to measure: one table of a `Marginals`, or one query of any other family."""
+    """Return the selected part as queries to measure: one table of a `Marginals`, or one query of any other family.
+
+    A table costs no more than one of its cells, so it is measured whole.
+    """
     if isinstance(workload, Marginals):
         return Marginals(workload.domain, (workload.cliques[position],))
     return Subset(workload, np.array([position]))

@@ -146,7 +146,8 @@ MAX_CANDIDATES = 1_000_000
 """Most multisets that are listed as candidates. A safety limit of memory and time."""
 
 DEFAULT_SIZE = 8
-"""Rows of the released table, where neither ``size`` nor ``alpha`` is given. Tuned; not measured."""
+"""Rows of the released table, where neither ``size`` nor ``alpha`` is given. More come nearer to the truth, and there
+are many more tables to choose from, which costs accuracy and time. Tuned; not measured."""
 
 MAX_COUNTS = 2**27
 """Most numbers in the array of all candidates, one per candidate and cell. A safety limit: 1 GiB of 64-bit numbers."""

@@ -337,7 +337,7 @@ def online_bound(
 
 
 MOST_UPDATES = 1_000_000
-"""Most updates that `InteractiveMechanism` derives from ``alpha``. A safety limit."""
+"""Most updates that `InteractiveMechanism` derives from ``alpha``; a session pays for each of them. A safety limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -416,7 +416,8 @@ class InteractiveMechanism(HasPrivacyCost):
     def _bound(self, domain: Domain) -> int:
         """Return B(alpha), the most updates of a fresh construction on wrong guesses; alpha is 1 if not given.
 
-        The construction is made for one row, since B(alpha) does not depend on the number of rows.
+        The construction is made for one row, since B(alpha) does not depend on the number of rows. It is at least 1.
+        ParameterError is raised for more than `MOST_UPDATES`.
         """
         bound = self.construction(universe(domain), 1).update_bound(self.alpha or 1.0)
         if not bound <= MOST_UPDATES:

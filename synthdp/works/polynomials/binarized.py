@@ -137,7 +137,10 @@ class Binarized:
         return tuple(sorted(reachable - {0}))
 
     def _distances(self, column: int) -> set[int]:
-        """Return the numbers of bits in which two values of one column can differ."""
+        """Return the numbers of bits in which two values of one column can differ, 0 among them.
+
+        Their sums over columns are the numbers of bits that a replaced row can flip.
+        """
         own = [bit.cells for bit in self.bits if bit.column == column]
         patterns = np.unique(np.array(own, np.int64), axis=1)
         weights = patterns.sum(axis=0)

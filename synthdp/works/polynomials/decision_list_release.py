@@ -54,7 +54,8 @@ FINEST_SCALE = 2**20
 """The whole number that stands for 1 in the coefficients with the largest weight.  A numerical tolerance."""
 
 ROW_SHARE = 1 / 64
-"""Part of the squared sensitivity for the number of rows, where it is private. Tuned; not measured."""
+"""Part of the squared sensitivity for the number of rows, where it is private.  More would tell the number better, and
+all coefficients with more noise.  Tuned; not measured."""
 
 
 class PatternTable(NamedTuple):
@@ -70,8 +71,8 @@ class PatternTable(NamedTuple):
 def pattern_table(r: int, order: int) -> PatternTable:
     """Return the best polynomials of degree ``order`` for list(y) - 1/2, one per pattern of outputs.
 
-    A linear program minimises the largest error over the 2^r inputs. A pattern's complement has the negative
-    polynomial.
+    A linear program minimises the largest error over the 2^r inputs; at order >= r the polynomials are exact.  A
+    pattern's complement has the negative polynomial.
     """
     targets = list_values(r) - 0.5
     masks, parities = subset_parities(r, min(order, r))
@@ -195,19 +196,22 @@ def plan_prefixes(
 
 
 def _stacked(values: Sequence[FloatArray]) -> FloatArray:
-    """Return the coefficients of all patterns of all lengths, (patterns, 2^k), 0 where a list has no such rule."""
+    """Return the coefficients of all patterns of all lengths, (patterns, 2^k), 0 where a list has no such rule.
+
+    Scales are chosen for the worst of all patterns.
+    """
     width = values[-1].shape[1]
     return np.vstack([np.pad(one, ((0, 0), (0, width - one.shape[1]))) for one in values])
 
 
 def _by_order(coefficients: FloatArray, order: int) -> FloatArray:
-    """Return the sums over the coefficients of each degree, (patterns, order + 1)."""
+    """Return the sums over the coefficients of each degree, (patterns, order + 1), as scales are by degree."""
     sizes = _sizes(int(math.log2(coefficients.shape[1])))
     return np.stack([coefficients[:, sizes == i].sum(axis=1) for i in range(order + 1)], axis=1)
 
 
 def _sizes(length: int) -> FloatArray:
-    """Return the number of 1s of each pattern of ``length`` bits, (2^length,), as floats."""
+    """Return the number of 1s of each pattern of ``length`` bits, (2^length,), as floats: its set's degree."""
     return np.bitwise_count(np.arange(2**length)).astype(np.float64)
 
 

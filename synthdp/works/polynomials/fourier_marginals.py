@@ -159,7 +159,10 @@ class CellParities(LinearFamily):
         )
 
     def _missing(self, codes: Codes) -> IntArray:
-        """Return the bits that each row lacks because it is out of domain there, as one whole number, (n,)."""
+        """Return the bits that each row lacks because it is out of domain there, as one whole number, (n,).
+
+        A parity that contains one of them is 0 for the row.
+        """
         words = np.zeros(len(codes), np.int64)
         for j, (axis, width) in enumerate(zip(self.domain.axes, widths(self.domain), strict=True)):
             words <<= width
@@ -176,7 +179,7 @@ def _signs(axis: Axis) -> FloatArray:
 
 
 def widths(domain: Domain) -> tuple[int, ...]:
-    """Return the number of bits of each axis, which number its releasable cells; 0 for one cell."""
+    """Return the number of bits of each axis, in which its releasable cells are numbered; 0 for one cell."""
     return tuple((int(axis.releasable.sum()) - 1).bit_length() for axis in domain.axes)
 
 
@@ -198,7 +201,10 @@ def masks_below(domain: Domain, clique: Clique) -> IntArray:
 
 
 def closure(domain: Domain, cliques: Iterable[Clique]) -> IntArray:
-    """Return the masks of all parities that determine the tables of some cliques, sorted; the first is 0."""
+    """Return the masks of all parities that determine the tables of some cliques, sorted and once each; the first is 0.
+
+    `FourierMarginals` measures just these, all but 0 where the number of rows is public; they give every table.
+    """
     return np.unique(np.concatenate([masks_below(domain, clique) for clique in cliques]))
 
 
@@ -220,7 +226,8 @@ LEAST_MARGIN = 1e-6
 numerical tolerance."""
 
 MISFIT_SHARE = 0.05
-"""Share of the spend for counting the in-domain rows, where columns can be out of domain. Tuned; not measured."""
+"""Share of the spend for counting the in-domain rows, where columns can be out of domain.  More would tell their number
+better, and add noise to the parities.  Tuned; not measured."""
 
 MAX_ENTRIES = 2**26
 """Most entries (parities times cells) of the linear program's matrix. A safety limit of memory: 512 MiB of 64-bit
@@ -468,7 +475,10 @@ def _independent(queries: CellParities, averages: Answers, cells: Codes) -> Weig
 
 
 def _fits(axis: Axis) -> Axis:
-    """Return the axis with one cell for all in-domain values and, if a value can be out of domain, a second cell."""
+    """Return the axis with one cell for all in-domain values and, if a value can be out of domain, a second cell.
+
+    Its tables only count how many rows fit.
+    """
     hidden = axis.grid.hidden
     starts = np.array([0] if hidden is None else [0, hidden])
     return Axis(axis.name, axis.column, starts, np.arange(len(starts)))
@@ -479,7 +489,8 @@ def _scales(
 ) -> FloatArray:
     """Return the factor from each parity to its value if all rows were in domain, (k,).
 
-    Out-of-domain rows are assumed to be distributed like the others.
+    Out-of-domain rows are assumed to be distributed like the others.  Tables of the release then count all rows.  It is
+    1 for parities of columns without out-of-domain rows.
     """
     outside = OutOfDomain.estimated(found, releasable, total=total)
     rows: dict[Clique, float] = {}

@@ -208,7 +208,10 @@ def canonical(codes: Codes, m: int) -> CanonicalLists:
 
 
 def _compact(kept: BoolArray, variable: IntArray, value: IntArray, output: IntArray, word: IntArray) -> CanonicalLists:
-    """Return the lists with their non-idle rules moved to the front, in order."""
+    """Return the lists with their non-idle rules moved to the front, in order, and their lengths.
+
+    Lists of one length then share their polynomials. The default answer is the bit after the last rule's output.
+    """
     front = np.argsort(~kept, axis=1, kind="stable")
     length = kept.sum(axis=1).astype(np.int64)
     outputs = np.take_along_axis(np.where(kept, output, 0), front, axis=1)
@@ -224,6 +227,9 @@ def _compact(kept: BoolArray, variable: IntArray, value: IntArray, output: IntAr
 def list_values(r: int) -> IntArray:
     """Return the answers of all lists of r rules "if variable: output", (2^(r+1) patterns, 2^r inputs) of 0 and 1.
 
+    They are the functions that `pattern_table` approximates. The pattern's bit j is rule j's output, bit r the default
+    answer.
+
     Bit j of an input is variable j, which rule j tests.
     """
     inputs = np.arange(2**r)
@@ -237,7 +243,10 @@ def list_values(r: int) -> IntArray:
 
 
 def subset_parities(r: int, order: int) -> tuple[IntArray, IntArray]:
-    """Return the sets of at most ``order`` of r variables as masks, (p,), and their parities, (2^r inputs, p)."""
+    """Return the sets of at most ``order`` of r variables as masks, (p,), and their parities of +-1, (2^r inputs, p).
+
+    They are the monomials of the polynomials that `pattern_table` fits.
+    """
     masks = np.array([mask for mask in range(2**r) if mask.bit_count() <= order], np.int64)
     odd = np.bitwise_count(np.arange(2**r)[:, None] & masks) & 1
     return masks, 1 - 2 * odd.astype(np.int64)

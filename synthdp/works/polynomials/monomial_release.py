@@ -240,7 +240,8 @@ def approximation(values: tuple[float, ...], degree: int) -> FloatArray:
 def _expanded(a: FloatArray, level: int, negative: int) -> FloatArray:
     """Return the coefficient of a monomial of ``level`` bits, by the number u of its bits from negative literals.
 
-    It is the sum over j of C(negative - u, j) a_{level + j} (-1)^u: sets with j more negative literals, each as a 1.
+    It is the sum over j of C(negative - u, j) a_{level + j} (-1)^u: sets with j more negative literals, each as a 1. A
+    literal "bit is 1" is 1 minus one that is measured, so its products spread over smaller sets.
     """
     most = min(level, negative)
     return np.array(

@@ -40,7 +40,7 @@ def column_sums(
 ) -> ProductSums | None:
     """Return the noisy products of some columns' bits, from which their contingency table can be answered.
 
-    Return ``None`` if a column has no bits, or the measured sets of bits are smaller than the number of columns.
+    Return ``None`` if a column has no bits, or if sets of up to as many bits as columns were not all measured.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def all_ones_counts(columns: Iterable[AnyArray], *, order: int) -> list[IntArray
 
 
 def pack(columns: Iterable[AnyArray]) -> Words:
-    """Return boolean columns of n rows as 64-bit words, (d, ceil(n / 64))."""
+    """Return boolean columns of n rows as 64-bit words, (d, ceil(n / 64)), so that one popcount counts 64 rows."""
     packed = [np.packbits(column) for column in columns]
     width = -(-len(packed[0]) // 8) * 8
     words = np.zeros((len(packed), width), np.uint8)
@@ -141,7 +141,10 @@ def pack(columns: Iterable[AnyArray]) -> Words:
 
 
 def walsh_hadamard(cells: AnyArray) -> AnyArray:
-    """Return sum_x (-1)^{popcount(x & S)} cells[x] for every S; (2^d,) -> (2^d,)."""
+    """Return sum_x (-1)^{popcount(x & S)} cells[x] for every S; (2^d,) -> (2^d,).
+
+    From a histogram of bit patterns it gives all parities' sums at once, in 2^d d additions.
+    """
     values = np.array(cells)
     half = 1
     while half < len(values):
@@ -172,7 +175,10 @@ def _cells(bits: Words) -> IntArray:
 
 
 def _masks(d: int, level: int) -> IntArray:
-    """Return the masks of all sets of ``level`` of d bits, in lexicographic order of the sets."""
+    """Return the masks of all sets of ``level`` of d bits, in lexicographic order of the sets, (sets,).
+
+    They pick the sets' sums from a transform of all cells.
+    """
     return np.asarray((np.int64(1) << subsets_of(d, level)).sum(axis=1), np.int64)
 
 
@@ -218,7 +224,10 @@ def _count(chunk: Words, order: int, combine: Combine) -> Sequence[IntArray]:
 
 
 def _padded(chunk: Words) -> Words:
-    """Return the chunk as a contiguous array whose number of words is a multiple of 8, filled up with 0."""
+    """Return the chunk as a contiguous array whose number of words is a multiple of 8, filled up with 0.
+
+    Eight counts of words then make one 64-bit word, see `_row_popcounts`.
+    """
     width = -(-chunk.shape[1] // 8) * 8
     padded = np.zeros((len(chunk), width), np.uint64)
     padded[:, : chunk.shape[1]] = chunk
@@ -228,7 +237,7 @@ def _padded(chunk: Words) -> Words:
 def _row_popcounts(block: Words, ones: NDArray[np.uint8]) -> IntArray:
     """Return the number of 1s in each row of words, (rows,).
 
-    Bits are counted per byte, then added in the 16-bit lanes of 64-bit words.
+    Bits are counted per word, a byte each, and then added in the 16-bit lanes of 64-bit words.
     """
     np.bitwise_count(block, out=ones)
     bytes_ = ones.view(np.uint64)

@@ -41,11 +41,9 @@ tolerance."""
 _ONE = 2**20
 """Whole number that stands for 1 where trial noise is computed. A numerical tolerance."""
 _LEAST_USE = 0.05
-"""Least weight of a degree, as a fraction of the weight that the most expensive degree gets.
-
-Without it a degree that the planned query hardly needs would have too much noise for other queries. The noise of the
-planned query grows by at most this fraction per degree. Tuned; not measured.
-"""
+"""Least weight of a degree, as a fraction of the weight that the most expensive degree gets.  Without it a degree that
+the planned query hardly needs would have too much noise for other queries.  The noise of the planned query grows by at
+most this fraction per degree, so that more favours other queries.  Tuned; not measured."""
 
 
 class LevelPlan(NamedTuple):
@@ -211,7 +209,7 @@ class _Planner:
 
     @property
     def _first(self) -> int:
-        """Return the lowest degree that is measured: 0 if the number of rows is private, else 1."""
+        """Return the lowest degree that is measured: 0, the number of rows, if that is private, else 1."""
         return 1 if self.adjacency.rows_are_public else 0
 
     @property
@@ -226,7 +224,8 @@ class _Planner:
     def _costs(self) -> FloatArray:
         """Return the variance of the planned answer per variance of one parity, for each measured degree.
 
-        Degrees that the conjunction hardly uses get the floor that `_LEAST_USE` sets.
+        Degrees that the conjunction hardly uses get the floor that `_LEAST_USE` sets.  If noise is above any signal,
+        all degrees are taken to count alike.
         """
         b = optimal_coefficients((0.0,) * self.width + (1.0,), self.order, self._prices()).values
         if not b[self._first :].any():  # the noise is above any signal, so that a constant would be the best answer
@@ -237,9 +236,10 @@ class _Planner:
     def _prices(self) -> tuple[float, ...]:
         """Return two noise stddevs of an answer per coefficient of 1 at each degree, (order + 1,).
 
-        The unit is the fraction of the rows. At L2 sensitivity 1 the least stddev is sum_i |b_i| sqrt(C(k, i) C(d, i))
-        under add-or-remove, and about sqrt(2) times that under replace-one. It is linear in |b|. K-norm noise, for a
-        pure loss, is equal on every parity.
+        The unit is the fraction of the rows.  At L2 sensitivity 1 the least stddev is sum_i |b_i| sqrt(C(k, i) C(d, i))
+        under add-or-remove, and about sqrt(2) times that under replace-one.  It is linear in |b|. K-norm noise, for a
+        pure loss, is equal on every parity.  Low degrees with much noise are then left out of the planned polynomial.
+        The number of rows is free.
         """
         sizes = level_sizes(self.bits.d, self.order)
         within, all_sizes = self._within(), np.array(sizes, np.float64)
@@ -266,7 +266,7 @@ class _Planner:
         return np.array([self._sizes], np.float64)
 
     def _of_weights(self, weights: FloatArray, law: NoiseLaw | None) -> LevelPlan:
-        """Return a plan with whole-number scales in proportion to weights, and at least 1."""
+        """Return a plan with whole-number scales of at least 1 in proportion to weights: sums must stay whole."""
         scales = np.maximum(1, np.rint(FINEST_SCALE * weights / weights.max())).astype(int)
         return LevelPlan((0,) * self._first + tuple(scales.tolist()), law)
 

@@ -151,7 +151,10 @@ class _Tables:
 
 
 def _dependence(table: NoisyTable, margins: list[FloatArray], rows: float) -> float:
-    """Return the L1 distance of a pair table from independence, in rows, minus the distance that noise explains."""
+    """Return the L1 distance of a pair table from independence, in rows, minus the distance that noise explains.
+
+    Pairs with the most of it become edges of the forest.
+    """
     a, b = table.clique
     apart = np.abs(table.counts - rows * np.outer(margins[a], margins[b]).ravel()).sum()
     return float(apart - np.sqrt(2 / np.pi) * table.stddev * len(table.counts))
@@ -165,7 +168,7 @@ def _root(tree: list[int], j: int) -> int:
 
 
 def _column_map(bits: Binarized, j: int) -> _ColumnMap:
-    """Return the map from sums of a column's bits to counts of its cells."""
+    """Return the map from sums of a column's bits to counts of its cells; cells out of domain get 0."""
     own = bits.of_column(j)
     releasable = bits.domain.axes[j].releasable
     signs = np.array([1.0 - 2.0 * bits.bits[i].cells for i in own])
@@ -176,7 +179,10 @@ def _column_map(bits: Binarized, j: int) -> _ColumnMap:
 
 
 def _noisy(clique: Clique, counts: FloatArray, variance: FloatArray) -> NoisyTable:
-    """Return counts as a noisy table with one stddev, the root of the counts' mean variance."""
+    """Return counts as a noisy table with one stddev, as fits take it: the root of the counts' mean variance.
+
+    It is at least `_LEAST_STDDEV`.
+    """
     return NoisyTable(clique=clique, counts=counts, stddev=max(float(np.sqrt(variance.mean())), _LEAST_STDDEV))
 
 
@@ -208,7 +214,10 @@ def _problem(
 
 
 def _some(size: int, count: int, rng: Generator) -> IntArray:
-    """Return at most ``count`` of the numbers below ``size``, in increasing order: all of them, or a random choice."""
+    """Return at most ``count`` of the numbers below ``size``, in increasing order: all of them, or a random choice.
+
+    The fit's parities of one degree are so chosen, without regard to their noise.
+    """
     return np.arange(size) if size <= count else np.sort(rng.choice(size, count, replace=False))
 
 
@@ -216,7 +225,8 @@ MAX_TABLE_LITERALS = 10
 """Most literals of a query whose 2^k truth assignments are listed. A safety limit."""
 
 NOISE_WEIGHT = 2.0
-"""Price of one stddev of noise, in units of bias, when a polynomial is chosen. Tuned; not measured."""
+"""Price of one stddev of noise, in units of bias, when a polynomial is chosen. More takes lower degrees, with less
+noise and more bias. Tuned; not measured."""
 
 
 class ParityMoments(NamedTuple):

@@ -97,7 +97,7 @@ def krawtchouk_sums(k: int, order: int) -> tuple[tuple[int, ...], ...]:
 
 @cache
 def krawtchouk(k: int, order: int) -> FloatArray:
-    """Return `krawtchouk_sums` as floats, (k + 1, order + 1)."""
+    """Return `krawtchouk_sums` as floats, (k + 1, order + 1), for linear programs."""
     return frozen(np.array(krawtchouk_sums(k, order), np.float64))
 
 
@@ -120,12 +120,14 @@ def fourier_coefficients(values: Sequence[float]) -> FloatArray:
 
 
 def level_sizes(d: int, order: int) -> tuple[int, ...]:
-    """Return the number of subsets of d bits of each size from 0 to ``order``."""
+    """Return the number of subsets of d bits of each size from 0 to ``order``: how many parities each degree has."""
     return tuple(math.comb(d, i) for i in range(order + 1))
 
 
 def odd_overlaps(d: int, order: int, flips: Iterable[int]) -> list[list[int]]:
     """Return how many subsets of each size change their parity when some bits are flipped.
+
+    A replaced row with f flipped bits changes just these parities, so their sensitivity is a maximum over f.
 
     There is a row per number f of flipped bits and a column per size i from 0 to ``order``. An entry counts the
     i-subsets that contain an odd number of the f flipped bits: sum over odd j of C(f, j) C(d - f, i - j).
@@ -137,7 +139,10 @@ def odd_overlaps(d: int, order: int, flips: Iterable[int]) -> list[list[int]]:
 
 
 def ranks(subsets: IntArray, d: int) -> IntArray:
-    """Return each subset's position among all of its size in lexicographic order, (n,), from (n, i) sorted rows."""
+    """Return each subset's position among all of its size in lexicographic order, (n,), from (n, i) sorted rows.
+
+    Noisy sums of a size are stored in this order, so a rank is where a subset's sum lies.
+    """
     n, size = subsets.shape
     place = np.zeros(n, np.int64)
     before = np.full(n, -1, np.int64)
@@ -158,7 +163,7 @@ def subsets_of(d: int, size: int) -> IntArray:
 
 @cache
 def _binomials(d: int, size: int) -> IntArray:
-    """Return n choose ``size`` for n from 0 to d."""
+    """Return n choose ``size`` for n from 0 to d, (d + 1,), from which `ranks` adds up a subset's position."""
     return frozen(np.array([math.comb(n, size) for n in range(d + 1)], np.int64))
 
 
@@ -200,7 +205,8 @@ def chebyshev_degree(k: int, error: float) -> int:
 def newton_coefficients(values: FloatArray) -> FloatArray:
     """Return a with f = sum_i a_i C(s, i), where s literals are false: the differences of f at s = 0; (k + 1,).
 
-    In multilinear monomials, a_|S| is the coefficient of "all literals of S are false".
+    In multilinear monomials, a_|S| is the coefficient of "all literals of S are false".  So counts of the monomials
+    answer the query.
 
     Parameters
     ----------
@@ -261,7 +267,7 @@ def _of_degree(values: tuple[float, ...], order: int, price: FloatArray) -> Coef
 
 
 def _checked(values: tuple[float, ...], b: FloatArray) -> Coefficients:
-    """Return coefficients with their largest error, computed in exact arithmetic."""
+    """Return coefficients with their largest error, computed in exact arithmetic, since floats would cancel."""
     exact = [Fraction(float(one)) for one in b]
     errors = [
         abs(sum((one * size for one, size in zip(exact, row, strict=True)), Fraction(0)) - Fraction(float(value)))

@@ -148,7 +148,8 @@ def _check_concave(values: Sequence[float]) -> None:
 
 
 NOISE_WEIGHT = 2.0
-"""Price of one stddev of noise, in units of bias, when a block's polynomial is chosen. Tuned; not measured."""
+"""Price of one stddev of noise, in units of bias, when a block's polynomial is chosen.  More takes lower degrees, with
+less noise and more bias.  Tuned; not measured."""
 
 
 def submodular_average(summary: ParitySummary, query: SubmodularQuery) -> Estimate:

@@ -54,23 +54,23 @@ def tensor_swap(t: int, d: int, *, denominator: int, scales: IntArray | None = N
 
 
 def degree_scales(t: int, growth: float, *, denominator: int) -> IntArray:
-    """Return the whole number that stands for 1 by the largest degree q of a term, (t,).
+    """Return the whole number that stands for 1 by the largest degree q = 0 ... t - 1 of a term, (t,).
 
-    It is denominator / q^growth, rounded, and at least `LEAST_SCALE`. All sums get equal noise, so the noise of an
-    average grows as q^growth.
+    It is denominator / max(q, 1)^growth, rounded, and at least `LEAST_SCALE`, or the denominator if that is less.  All
+    sums get equal noise, so the noise of an average grows as q^growth.
     """
     falling = np.rint(denominator * np.maximum(np.arange(t), 1.0) ** -growth)
     return np.maximum(falling, min(LEAST_SCALE, denominator)).astype(np.int64)
 
 
 def terms_by_degree(t: int, d: int) -> FloatArray:
-    """Return how many of the t^d - 1 terms have each largest degree, (t,); no term has degree 0."""
+    """Return how many of the t^d - 1 terms have each largest degree, (t,), to add norms up; none has degree 0."""
     boxes = np.arange(t + 1, dtype=np.float64) ** d
     return np.append(0.0, np.diff(boxes)[1:])
 
 
 def moments_swap(p: int, d: int, *, denominator: int) -> Norms:
-    """Return bounds on the change of rounded T_1 ... T_p of each of d columns when a record is replaced.
+    """Return the swap sensitivity of moments: bounds on the change of rounded T_1 ... T_p of each of d columns.
 
     The real L1 bound is (p + 1 + κ) d, and the squared L2 bound is d times the largest squared change of one column.
     Both are exact up to the grids of `least_kernel` and `largest_square`; for p = 2 they are 25/8 d and 5.1446 d. The
@@ -137,7 +137,10 @@ def swap_by_degree(
 
 
 def _coarse(t: int) -> int:
-    """Return t, from 64 on rounded up to a number with six leading bits, so that few bounds need computing."""
+    """Return t, from 64 on rounded up to a number with six leading bits, so that few bounds need computing.
+
+    The bound of more degrees holds for fewer.
+    """
     unit: int = 2 ** max(0, t.bit_length() - 6)
     return -(-t // unit) * unit
 
@@ -145,6 +148,8 @@ def _coarse(t: int) -> int:
 @lru_cache(maxsize=1024)
 def least_kernel(t: int) -> float:
     """Return κ_t, an upper bound on −min of D(u) = 1 + cos u + ... + cos (t-1)u, too large by at most 1e-4 t.
+
+    The L1 swap bound of the tensor needs it.
 
     Between the points of a grid of step h, D is at most h^2/8 max|D''| below its least value on the grid.
     """
@@ -156,6 +161,8 @@ def least_kernel(t: int) -> float:
 def largest_square(t: int) -> float:
     """Return an upper bound, too large by at most 4e-4 t, on max over x, y of sum_{m<t} (T_m(x) - T_m(y))^2.
 
+    It is the squared L2 change of one column's features when a record is replaced.
+
     The maximum is attained at x = 1, where it is the maximum over w of (3t - 4 D(w) + D(2w)) / 2.
     """
     most = _most_on_grid(lambda w: (3 * t - 4 * dirichlet(w, t) + dirichlet(2 * w, t)) / 2, t)
@@ -163,7 +170,10 @@ def largest_square(t: int) -> float:
 
 
 def dirichlet(u: FloatArray, t: int) -> FloatArray:
-    """Return the Dirichlet kernel D(u) = 1 + cos u + ... + cos (t-1)u, in the shape of ``u``."""
+    """Return the Dirichlet kernel D(u) = 1 + cos u + ... + cos (t-1)u, in the shape of ``u``.
+
+    It is the sum of products of cosines in which the swap bounds are written.  Near u = 0 it is t.
+    """
     half = np.sin(u / 2)
     flat = np.abs(half) < 1e-9
     values = 0.5 + np.sin((t - 0.5) * u) / (2 * np.where(flat, 1.0, half))
@@ -179,12 +189,12 @@ def _most_on_grid(function: Callable[[FloatArray], FloatArray], t: int) -> float
 
 
 def _step(t: int) -> float:
-    """Return the distance between neighbouring points of the grid on [0, π] for t degrees."""
+    """Return the distance between neighbouring points of the grid on [0, π] for t degrees, 1 / t of a fixed number."""
     return math.pi / (t * (_STEPS_OF_FEW if t <= _FEW_DEGREES else _STEPS_OF_MANY))
 
 
 def _curvature(t: int) -> float:
-    """Return max|D''| = 1 + 4 + ... + (t-1)^2 of the Dirichlet kernel D."""
+    """Return max|D''| = 1 + 4 + ... + (t-1)^2 of the Dirichlet kernel D, which bounds D between points of a grid."""
     return (t - 1) * t * (2 * t - 1) / 6
 
 
@@ -314,7 +324,7 @@ class TensorWithMisfits(LinearFamily):
 
     @property
     def cells(self) -> dict[int, int]:
-        """Return the out-of-domain cell of each column that has one, by the column's position."""
+        """Return the (first) out-of-domain cell of each column that has one, by the column's position."""
         found = {j: np.flatnonzero(~axis.releasable) for j, axis in enumerate(self.domain.axes)}
         return {j: int(cells[0]) for j, cells in found.items() if len(cells)}
 
@@ -412,7 +422,10 @@ class AverageMoment(LinearFamily):
 
 
 def chebyshev_table(x: FloatArray, t: int) -> FloatArray:
-    """Return T_0 ... T_{t-1} at points ``x``, (n, t); at a NaN, T_0 is 1 and the others are 0."""
+    """Return T_0 ... T_{t-1} at points ``x``, (n, t); at a NaN, T_0 is 1 and the others are 0.
+
+    A missing value then adds nothing to any term with its column.
+    """
     missing = np.isnan(x)
     angles = np.arccos(np.clip(np.where(missing, 0.0, x), -1.0, 1.0))
     table: FloatArray = np.cos(angles[:, None] * np.arange(t))

@@ -41,8 +41,8 @@ MAX_AVERAGES = 20_000
 """Most averages that a fit on the grid takes. A safety limit."""
 
 SPARE_POINTS = 5000
-"""Random grid points that are weighed instead, if column generation fails after the averages were paid for. Tuned; not
-measured."""
+"""Random grid points that are weighed instead, if column generation fails after the averages were paid for. More meet
+the averages better, and take more time and memory. Tuned; not measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +155,8 @@ def exact_synthesis(
 def _scales(asked: TensorWithMisfits, averages: Answers, stddev: float) -> FloatArray:
     """Return the factor from each average to its value without out-of-domain rows, (t^d - 1,).
 
-    Out-of-domain values are taken as independent across columns.
+    Out-of-domain values are taken as independent across columns. The released rows are all in domain, so averages over
+    those are fitted.
     """
     d, t = len(asked.domain), asked.tensor.t
     terms = [(Indicator(j, cell),) for j, cell in asked.cells.items()]
@@ -166,7 +167,7 @@ def _scales(asked: TensorWithMisfits, averages: Answers, stddev: float) -> Float
 
 
 def most_degrees(d: int) -> int:
-    """Return the largest t with t^d at most `MAX_AVERAGES`."""
+    """Return the largest t with t^d at most `MAX_AVERAGES`, at least 1."""
     t = 1
     while (t + 1) ** d <= MAX_AVERAGES:
         t += 1
@@ -174,12 +175,12 @@ def most_degrees(d: int) -> int:
 
 
 def on_lattice(values: FloatArray, lattice: int) -> FloatArray:
-    """Return values rounded to multiples of 1 / L."""
+    """Return values rounded to multiples of 1 / L, as Algorithm 1 rounds noisy averages and features."""
     return np.asarray(np.rint(values * lattice) / lattice)
 
 
 def all_points(shape: tuple[int, ...]) -> Codes:
-    """Return the codes of all points of a grid, (N^d, d)."""
+    """Return the codes of all points of a grid, (N^d, d), as support of the fitted distribution."""
     return np.indices(shape).reshape(len(shape), -1).T
 
 

@@ -144,7 +144,7 @@ class GaussianKernels:
         return found
 
     def _kernels(self, points: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
-        """Yield blocks of queries with their kernels at all points, (m, q, J)."""
+        """Yield blocks of queries with their kernels at all points, (m, q, J), each block within `_BLOCK` values."""
         x = np.asarray(points, np.float64)
         if x.ndim != 2 or x.shape[1] != self.d or len(x) == 0:
             raise ParameterError(f"points must be an (m, {self.d}) array of at least one point, not {x.shape}")
@@ -216,7 +216,7 @@ def derivative_peak(k: int) -> float:
 def _peak(k: int) -> float:
     """Return the largest k-th derivative of exp(-u^2/2) in size, max |He_k(u)| exp(-u^2/2).
 
-    The maximum is attained at a root of He_{k+1}.
+    The maximum is attained at a root of He_{k+1}.  It bounds the derivatives of a kernel.
     """
     roots = np.abs(hermite_e.hermegauss(k + 1)[0])
     values = np.abs(hermite_e.hermeval(roots, [0.0] * k + [1.0])) * np.exp(-(roots**2) / 2)
@@ -305,7 +305,10 @@ def kernel_degrees(
 
 @lru_cache(maxsize=256)
 def kernel_norm(*, sigma: float, d: int) -> float:
-    """Return the largest Euclidean norm of a kernel's coefficients except the constant, over centres (c, ..., c)."""
+    """Return the largest Euclidean norm of a kernel's coefficients except the constant, over centres (c, ..., c).
+
+    Times the noise of an average, it is the noise of the worst kernel's answer among these.
+    """
     x = np.cos((np.arange(_NODES) + 0.5) * np.pi / _NODES)
     centres = np.linspace(0.0, 1.0, _CENTRES)
     values = np.exp(-((x - centres[:, None]) ** 2) / (2 * sigma**2))

@@ -27,7 +27,8 @@ from synthdp.works.smooth.chebyshev import DENOMINATOR
 from synthdp.works.smooth.support import Synthesised, fit_support, pointed_cells, smooth_domain
 
 CANDIDATES, GRID = 10_000, 64
-"""Defaults of C random grid points, and of N grid points per column. Tuned; not measured."""
+"""Defaults of C random grid points, and of N grid points per column. More of either let averages be met better, and
+take more time. Tuned; not measured."""
 
 FUNCTIONS = 100
 """Default of R, the number of random functions, where there are as many. A convention: the slides' choice."""
@@ -174,7 +175,10 @@ def random_terms(d: int, count: int, *, order: int, degrees: int, rng: Generator
 
 
 def _term(index: int, d: int, *, degrees: int) -> Term:
-    """Return the product of cosines with a given number: fewer columns first, then by columns, then by degrees."""
+    """Return the product of cosines with a given number: fewer columns first, then by columns, then by degrees.
+
+    Products are so drawn without a list of all.
+    """
     size, each = 1, degrees - 1
     while index >= math.comb(d, size) * each**size:
         index -= math.comb(d, size) * each**size

@@ -36,37 +36,42 @@ from synthdp.works.smooth.chebyshev import DENOMINATOR, AverageMoment, moments_s
 from synthdp.works.smooth.support import CELLS, Synthesised, fit_support, smooth_domain
 
 NODES = 201
-"""Cells of a column's density, at equal angles, if it has more than `FEW_POINTS` grid points. Tuned; not measured."""
+"""Cells of a column's density, at equal angles, if it has more than `FEW_POINTS` grid points.  More would show no more
+than its few moments tell, and take more time.  Tuned; not measured."""
 
 FEW_POINTS = 512
 """Most grid points of a column at which each point has a cell of its own. A safety limit."""
 
 DEGREES = (2, 3, 4, 6, 8, 12, 16, 24, 32)
-"""Total degrees of moments that a plan may choose as the largest. Tuned; not measured."""
-
-TOO_NOISY = 0.1
-"""Noise of an average, at most 1 in size, above which second moments are measured only as a mean over columns. Not
+"""Total degrees of moments that a plan may choose as the largest.  Steps between them save trials.  Tuned; not
 measured."""
 
+TOO_NOISY = 0.1
+"""Noise of an average, at most 1 in size, above which second moments are measured only as a mean over columns.  More
+measures each column's spread under more noise; less takes all columns to be spread alike.  Not measured."""
+
 FINE = 0.02
-"""Limit of an average's noise, multiplied by (2 / degree)^2, up to which higher degrees and pairs are measured. Tuned;
-not measured."""
+"""Limit of an average's noise, multiplied by (2 / degree)^2, up to which higher degrees and pairs are measured.  More
+measures finer moments under more noise.  Tuned; not measured."""
 
 MEANS_SHARE = 0.8
-"""Share of the budget for the columns' means where second moments are measured as a mean over columns. Not measured."""
+"""Share of the budget for the columns' means where second moments are measured as a mean over columns.  More tells the
+means better and the spread worse.  Not measured."""
 
 MISFIT_SHARE = 0.05
 """Share of a measurement's budget for counting out-of-domain rows, where counting them together with the moments costs
-more. Tuned; not measured."""
+more.  More would tell their number better, and add noise to the moments.  Tuned; not measured."""
 
 LEAST_CELLS = 2**12
 """Least cells per column on which the private table is read, however few the rows. A safety limit."""
 MAX_MOMENTS = 5000
 """Most moments that a plan may measure. A safety limit."""
 CANDIDATES = 4000
-"""Least number of support points that are drawn. Tuned; not measured."""
+"""Least number of support points that are drawn.  More meet the moments better, and take more time.  Tuned; not
+measured."""
 CANDIDATES_PER_MOMENT = 10
-"""Support points per moment.  Tuned; not measured."""
+"""Support points per moment.  Fewer leave the fit too little choice to meet all moments; more take more time.  Tuned;
+not measured."""
 MOST_CANDIDATES = 20_000
 """Most support points that are drawn. A safety limit."""
 _STEEPEST = 500.0
@@ -181,7 +186,7 @@ def _measure(
 
 
 def _first_terms(basis: TensorBasis, k: int) -> TensorBasis:
-    """Return the first k terms of a basis."""
+    """Return the first k terms of a basis, those that were measured; terms of misfits come last."""
     return replace(basis, terms=basis.terms[:k])
 
 
@@ -205,7 +210,10 @@ def _norms(d: int, moments: MomentOrders, *, extra: int, swap: bool = False) -> 
 
 
 def _swap(d: int, moments: MomentOrders) -> Norms | None:
-    """Return the norms of a replaced row for single columns; ``None`` for pairs, where the general bound holds."""
+    """Return the norms of a replaced row for single columns; ``None`` for pairs, where the general bound holds.
+
+    They are less than that bound.
+    """
     return moments_swap(moments.degree, d, denominator=DENOMINATOR) if moments.order == 1 else None
 
 
@@ -248,7 +256,10 @@ def _axis(name: str, column: Column) -> Axis:
 
 
 def _fine_cells(rows: float) -> int:
-    """Return how many cells per column the private table is read on; rounding to their points is below the noise."""
+    """Return how many cells per column the private table is read on; rounding to their points is below the noise.
+
+    They are about as many as rows, from `LEAST_CELLS` to `CELLS`.
+    """
     return min(CELLS, max(LEAST_CELLS, 1 << math.ceil(math.log2(rows))))
 
 
@@ -268,7 +279,10 @@ def _margins(basis: TensorBasis, b: FloatArray, stddev: FloatArray, *, degree: i
 
 
 def _pointless_shares(basis: TensorBasis, b: FloatArray) -> list[dict[int, float]]:
-    """Return per column the fraction of rows in each of its cells without a point, in all at most 0.99."""
+    """Return per column the fraction of rows in each of its cells without a point, in all at most 0.99.
+
+    Such a cell holds a special or missing value; the rest is left for the density.
+    """
     shares: list[dict[int, float]] = [{} for _ in basis.domain.axes]
     releasable = [axis.releasable for axis in basis.domain.axes]
     for term, answer in zip(basis.terms, b.tolist(), strict=True):
@@ -345,7 +359,8 @@ def _tilted(
 ) -> list[FloatArray]:
     """Return the columns' densities at the shared multiplier that meets the mean second moment.
 
-    The derivative of the dual increases in the multiplier, so a root search finds it, within bounds.
+    The derivative of the dual increases in the multiplier, so a root search finds it, within bounds.  Noise in the
+    moment draws the multiplier towards 0.
     """
     target, noise = float(second.answers[0]) / rows, second.stddev / rows
     d = len(domain)

@@ -34,9 +34,11 @@ MAX_NODES = 2**25
 """Most nodes at which a query is evaluated, over all columns. A safety limit of memory: 256 MiB of 64-bit numbers."""
 
 _LEAST_NODES = 4096
-"""Default number of nodes over all columns, before the minimum of twice the degrees per column. Tuned; not measured."""
+"""Default number of nodes over all columns, before the minimum of twice the degrees per column. More evaluate a query
+that is less smooth more exactly, and take more time. Tuned; not measured."""
 _SEPARABLE_NODES = 128
-"""Least default number of nodes per column for separable queries. Tuned; not measured."""
+"""Least default number of nodes per column for separable queries, which need no product of nodes. More evaluate sharper
+queries more exactly, and take more time. Tuned; not measured."""
 _POINTS_AT_ONCE = 2**18
 """Most points at which a query is evaluated in one call. A safety limit of memory."""
 _NUMBERS_AT_ONCE = 2**22
@@ -355,7 +357,7 @@ class TrigonometricSummary:
         return norm
 
     def _checked_degrees(self, degrees: int | str | None) -> int:
-        """Return the number of degrees to use; raise ParameterError if the summary has fewer."""
+        """Return the number of degrees to use, all for ``None`` and "auto"; ParameterError if the summary has fewer."""
         if degrees is None or degrees == "auto":
             return self.degrees
         if isinstance(degrees, str) or not 1 <= whole("degrees", degrees) <= self.degrees:
@@ -416,7 +418,7 @@ def chebyshev_coefficients(values: FloatArray, t: int) -> FloatArray:
 
 
 def _gap(kept: FloatArray, values: FloatArray) -> float:
-    """Return the largest distance on the nodes between a function and its truncated series."""
+    """Return the largest distance on the nodes between a function and its truncated series, an answer's truncation."""
     padded = np.zeros(values.shape)
     padded[tuple(slice(n) for n in kept.shape)] = kept
     for axis in range(values.ndim):
@@ -425,7 +427,10 @@ def _gap(kept: FloatArray, values: FloatArray) -> float:
 
 
 def _sizes(t: int) -> list[int]:
-    """Return the numbers of degrees that ``"auto"`` tries, descending: steps of a tenth above 32, all below."""
+    """Return the numbers of degrees that ``"auto"`` tries, descending: steps of a tenth above 32, all below.
+
+    Each takes a transform of the query's values.
+    """
     sizes = [t]
     while sizes[-1] > 1:
         sizes.append(min(sizes[-1] - 1, max(32, math.ceil(sizes[-1] * 0.9))) if sizes[-1] > 32 else sizes[-1] - 1)

@@ -84,7 +84,7 @@ def cells_read(domain: Domain, cells: int) -> int:
 def _fineness(axis: Axis) -> float:
     """Return the inverse of a value's largest distance on [-1, 1] from its cell's point, rounded down.
 
-    Return infinity if every value is its cell's point.
+    Return infinity if every value is its cell's point. Bounds of answers count this distance as an error.
     """
     starts = axis.starts[axis.starts < axis.grid.regular]
     longest = int(np.diff(starts, append=axis.grid.regular).max())
@@ -157,5 +157,8 @@ def fit_note(fit: FitResult, *, support: int) -> str:
 
 
 def pointed_cells(domain: Domain) -> tuple[int, ...]:
-    """Return the number of cells with a point, per axis; these cells come first on their axis."""
+    """Return the number of cells with a point, per axis; these cells come first on their axis.
+
+    Weights are put on these cells only, so no missing or out-of-domain value is released.
+    """
     return tuple(int((~np.isnan(axis.points)).sum()) for axis in domain.axes)

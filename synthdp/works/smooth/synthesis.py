@@ -36,7 +36,8 @@ VARIANTS = ("product", "practical", "exact")
 """The names that ``variant`` takes."""
 
 SMOOTHNESS = 2
-"""Default of K, the order of the queries' derivatives. A convention."""
+"""Default of K, the order of the queries' derivatives. More measures fewer degrees with less noise, and suits smoother
+queries only. A convention."""
 
 LEAST = {"smoothness": 1, "candidates": 1, "functions": 1, "grid": 2, "degrees": 2, "order": 1, "lattice": 1}
 """The least value of each setting. A safety limit."""
@@ -57,8 +58,8 @@ ONLY_OF = {
 """The variants that each setting applies to; other settings apply to all."""
 
 HOPELESS = 0.3
-"""Noise stddev of an average of values in [-1, 1] above which a warning says that nothing can be learned. Tuned; not
-measured."""
+"""Noise stddev of an average of values in [-1, 1] above which a warning says that nothing can be learned. Less would
+warn of releases that still show something; more would stay silent about pure noise. Tuned; not measured."""
 
 CLEAR = 2.0
 """Noise stddevs of the row count that are added to the estimate before a warning that nothing can be learned.

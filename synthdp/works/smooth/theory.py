@@ -119,7 +119,7 @@ def improved_degrees(rows: float, *, d: int, smoothness: int, pure: bool) -> int
 def least_error_degrees(
     rows: float, *, d: int, smoothness: int, loss: PrivacyLoss, neighbors: Neighbors | str = Neighbors.REPLACE_ONE
 ) -> int:
-    """Return the t with the least `expected_error` for (K, 1)-smooth queries, within the limit `MAX_TERMS`."""
+    """Return the t >= 2 with the least `expected_error` for (K, 1)-smooth queries, within the limit `MAX_TERMS`."""
     _check(rows, d=d, smoothness=smoothness)
     best, least = 2, math.inf
     t = 2
@@ -147,7 +147,7 @@ def expected_error(
     """Return d·E_t(K, B) + 2^(d/2)·B·stddev, the expected error of a worst (K, B)-smooth query at t degrees.
 
     The first term is the truncation of the best polynomial. The second is noise: a query of at most B in size has
-    coefficients of norm at most 2^(d/2)·B (Parseval).
+    coefficients of norm at most 2^(d/2)·B (Parseval). The number of degrees is chosen to make it small.
     """
     truncation = best_approximation(t, smoothness=smoothness, bound=bound) * d
     noise = coefficient_stddev(t, rows=rows, d=d, loss=loss, neighbors=neighbors)
@@ -166,7 +166,8 @@ def coefficient_stddev(
     """Return the standard deviation of the noise on each released average, of t^d - 1 averages.
 
     A pure loss gives l-infinity K-norm noise, (Δ/ε)·sqrt((k+1)(k+2)/3). Other losses give Gaussian noise with the L2
-    bound of `works.smooth.chebyshev`. With a ``growth`` above 0 the value is for averages of degree 1; see `growing`.
+    bound of `works.smooth.chebyshev`. With a ``growth`` above 0 the Gaussian value is for averages of degree 1; see
+    `growing`. Pure losses ignore ``growth``.
     """
     swap = neighbors_named(neighbors) is Neighbors.REPLACE_ONE
     k = t**d - 1
@@ -314,7 +315,7 @@ def projection_norm(t: int, nodes: int) -> float:
 
 @lru_cache(maxsize=256)
 def _gaussian_mu(epsilon: float, delta: float) -> float:
-    """Return the mu of Gaussian DP that implies (epsilon, delta)."""
+    """Return the mu of Gaussian DP that implies (epsilon, delta), cached because each plan tries many degrees."""
     return accounting.gdp_from_approx(epsilon, delta)
 
 

@@ -24,8 +24,8 @@ NEARLY = 0.05
 percent only."""
 
 MAX_ORDER = 8
-"""Largest order of derivatives that bounds use: beyond, constants grow faster than the bounds fall. Tuned; not
-measured."""
+"""Largest order of derivatives that bounds use: beyond, constants grow faster than the bounds fall. More only takes
+time. Tuned; not measured."""
 
 
 def class_accuracy(
@@ -132,7 +132,8 @@ def class_degrees(
 def _uniform(first: float, second: float, largest: float, beta: float) -> float:  # noqa: ARG001 - as `_gaussian`
     """Return a bound on sum a u^2 for independent u uniform in [-1, 1], with probability 1 - ``beta`` (Hoeffding).
 
-    ``first`` is the sum of the weights a, ``second`` the sum of their squares.
+    ``first`` is the sum of the weights a, ``second`` the sum of their squares. It bounds the noise of the worst query
+    under a pure loss.
     """
     return min(first, first / 3 + math.sqrt(math.log(1 / beta) * second / 2))
 
@@ -141,7 +142,8 @@ def _gaussian(first: float, second: float, largest: float, beta: float) -> float
     """Return a bound on sum a z^2 for independent standard normal z, with probability 1 - ``beta``.
 
     ``first`` is the sum of the weights a, ``second`` the sum of their squares, ``largest`` their maximum (Laurent,
-    Massart 2000, lemma 1). Discrete Gaussians are sub-Gaussian, so the bound covers them too.
+    Massart 2000, lemma 1). Discrete Gaussians are sub-Gaussian, so the bound covers them too. It bounds the noise of
+    the worst query.
     """
     x = math.log(1 / beta)
     return first + 2 * math.sqrt(second * x) + 2 * largest * x
@@ -151,7 +153,8 @@ def _gaussian(first: float, second: float, largest: float, beta: float) -> float
 def _sums(t: int, d: int, order: int, nodes: int, growth: float) -> tuple[float, float, float]:
     """Return the sum, the sum of squares and the maximum of g_m^2 / w_m^2 over all degrees but the constant.
 
-    The growth of the noise is g_m; the axes of the ellipsoid of coefficients are 1 / w_m.
+    The growth of the noise is g_m; the axes of the ellipsoid of coefficients are 1 / w_m. They are the weights of
+    squared noises whose sum bounds the worst query's noise.
     """
     grown = growing(t, growth)[np.indices((t,) * d).max(axis=0)] ** 2
     inverse = grown.ravel()[1:] / ellipsoid(t, d=d, order=order, nodes=nodes).ravel()[1:]
@@ -194,6 +197,9 @@ def chain_bound(order: int) -> float:
 
 
 def _times_minus_sine(p: FloatArray) -> FloatArray:
-    """Return the Fourier coefficients of -sin θ · p, from those of p; -sin θ = (i/2)(e^(iθ) - e^(-iθ))."""
+    """Return the Fourier coefficients of -sin θ · p, from those of p; -sin θ = (i/2)(e^(iθ) - e^(-iθ)).
+
+    The chain rule for f(cos θ) multiplies by -sin θ.
+    """
     up, down = np.concatenate([[0], p[:-1]]), np.concatenate([p[1:], [0]])
     return np.asarray(0.5j * (up - down))

@@ -180,5 +180,8 @@ def _exact_bounds(values: csr_array) -> RecordBounds:
 
 
 def _largest_two(sums: IntArray) -> list[int]:
-    """Return the largest two sums, the largest one first."""
+    """Return the largest two sums, the largest one first, or the only one.
+
+    A record has one key, and a replaced record two.
+    """
     return [int(value) for value in np.sort(np.asarray(sums, np.int64).ravel())[::-1][:2]]

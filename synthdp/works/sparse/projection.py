@@ -236,7 +236,10 @@ class ProjectedRecords:
         )
 
     def _split(self, support: Support) -> tuple[float, Support, float]:
-        """Return the query's count on frequent records, the query on other records, and the variance of that count."""
+        """Return the query's count on frequent records, the query on other records, and the variance of that count.
+
+        Counts of frequent records have less noise than the projection, which leaves these records out.
+        """
         if self.frequent is None:
             return 0.0, support, 0.0
         counts = np.array([self.frequent.counts.get(key, 0) for key in support.keys], np.float64)

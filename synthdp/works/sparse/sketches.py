@@ -298,7 +298,7 @@ class SignProjection(Counting):
         return projected
 
     def _signs_of(self, keys: Sequence[str]) -> AnyArray:
-        """Return the signs of some keys, (N, T) of +1 and -1, one byte each."""
+        """Return the signs of some keys, (N, T) of +1 and -1, one byte each, from the public hash functions."""
         words = np.ascontiguousarray(self.signs.values(fingerprints(keys, salt=self.salt)).astype("<u8"))
         bits = np.unpackbits(words.view(np.uint8).reshape(len(keys), -1, 8), axis=2, bitorder="little")[:, :, :BITS]
         return frozen(1 - 2 * bits.reshape(len(keys), -1)[:, : self.dimension].astype(np.int8))

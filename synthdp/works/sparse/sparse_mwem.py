@@ -116,7 +116,10 @@ class SparseMWEM(HasPrivacyCost):
 
 
 def _guesses(counts: SparseCounts, table: SparseTable) -> np.ndarray:
-    """Return the weights' mean of every query, (k,), in 1024ths; an unseen record has an untouched slot's weight."""
+    """Return the weights' mean of every query, (k,), in 1024ths; an unseen record has an untouched slot's weight.
+
+    They are what the weights say of the queries, to find the one that is most wrong.
+    """
     untouched = table.untouched_mass / max(1, table.untouched)
     known = dict(zip(table.place, table.touched_weights.tolist(), strict=True))
     weights = np.fromiter((known.get(key, untouched) for key in counts.keys), np.float64, len(counts.keys))

@@ -100,7 +100,7 @@ def told(found: Sequence[SparseAnswer], labels: dict[str, list[Any]] | None = No
 
 
 def _are(question: object, kind: type[Any]) -> bool:
-    """Return whether an object is a non-empty list or tuple of objects of one class."""
+    """Return whether an object is a non-empty list or tuple of objects of one class, as a list of queries is."""
     return isinstance(question, (list, tuple)) and bool(question) and all(isinstance(one, kind) for one in question)
 
 

@@ -24,7 +24,8 @@ from synthdp.schema.schema import Schema
 from synthdp.works.sparse.sparse_questions import answered
 
 CONFIDENCE = 0.95
-"""Confidence of every error bound that is not a standard error. A convention."""
+"""Confidence of every error bound that is not a standard error. The usual level; more would widen every bound. A
+convention."""
 
 
 class Origin(StrEnum):
@@ -121,7 +122,7 @@ class SparseTable:
 
     @property
     def untouched_mass(self) -> float:
-        """Return the normalised weight of all untouched slots together, from 0 to 1."""
+        """Return the normalised weight of all untouched slots, 0 to 1: the mass of records never asked about."""
         return self.untouched * self.untouched_weight / self._total
 
     def copy(self) -> SparseTable:
@@ -174,6 +175,9 @@ class SparseTable:
     def project(self, place: IntArray, values: FloatArray, *, target: float) -> None:
         """Move the weights to the nearest distribution, in relative entropy, whose mean of a query is ``target``.
 
+        Nothing changes if the query has no positive value, or no weight at its keys. A target outside the query's range
+        is moved just inside it.
+
         This is an I-projection. For a query with values 0 and 1, present mean p and target a, the factor on its keys is
         a(1 - p) / (p(1 - a)).
         """
@@ -193,7 +197,7 @@ class SparseTable:
         self.tilt(place, values, by=tilt)
 
     def _sum(self) -> float:
-        """Return the sum of all unnormalised weights, untouched slots included."""
+        """Return the sum of all unnormalised weights, untouched slots included: the divisor of every mean."""
         return float(self.weights[: len(self.place)].sum()) + self.untouched * self.untouched_weight
 
     def _rescale(self) -> None:
@@ -210,7 +214,7 @@ class SparseTable:
 def _tilt_for(weights: FloatArray, values: FloatArray, *, rest: float, target: float) -> float:
     """Return the tilt t at which a query's mean is ``target``, found by bisection.
 
-    It solves sum w v e^(tv) = target (rest + sum w e^(tv)); the mean rises in t.
+    It solves sum w v e^(tv) = target (rest + sum w e^(tv)); the mean rises in t. The tilt is at most 700 in size.
     """
 
     def mean(tilt: float) -> float:
