@@ -63,20 +63,26 @@ from synthdp.tables.columns.parse import declared
 from synthdp.tables.columns.plain import quantity_of
 
 KIND_SHARE = 0.1
-"""Share of an untyped column's budget for a histogram of its values' types (dates, decimals, texts ...).  Tuned; not
-measured."""
+"""Share of an untyped column's budget for a histogram of its values' types (dates, decimals, texts ...).  More tells
+rarer types, and leaves less for the range or the labels.  Tuned; not measured.
+"""
 
 LOOKS = 2
-"""Most histograms of equal-width bins that narrow one column's range, after one of powers of two.  Tuned; not measured.
+"""Most histograms of equal-width bins that narrow one column's range, after one of powers of two.  More come nearer
+to the range of the numbers, with more noise in each.  Tuned; not measured.
 """
 
 POWERS_SHARE, PARTS_SHARE, DIGITS_SHARE = 0.5, 0.15, 0.2
 """Shares of a numeric column's budget for three kinds of histograms: one of powers of two, up to two of equal-width
-bins that narrow the range (each), and one of decimal digits.  Tuned; not measured."""
+bins that narrow the range (each), and one of decimal digits.  The powers get most, as the others rest on their range.
+More for the parts would narrow better, for the digits round better.  Tuned; not measured.
+"""
 
 LEVELS_WEIGHT = 2.0
 """Budget of a column of labels, relative to a numeric column: each label must pass a threshold of its own, but of
-numbers only the extremes of the range must be found.  Tuned; not measured."""
+numbers only the extremes of the range must be found.  A larger one finds rarer labels, and makes ranges less sure.
+Tuned; not measured.
+"""
 
 OBJECTS: dict[str, Column] = {
     "date": Date(), "moment": Datetime(), "length": Duration(), "clock": Time(), "decimal": Continuous(),
@@ -87,8 +93,9 @@ QUANTITIES = tuple(OBJECTS)
 """Names of those types, in the order of their histogram bins."""
 
 MOST_LEVELS = 256
-"""Most categories that a discovered column gets; rarer values become its "other" category.  A safety limit on model
-size."""
+"""Most levels that a discovered column gets, the most frequent; rarer values become its ``other`` category, if it
+declares one.  A safety limit on model size.
+"""
 
 UNIT = (0.0, 1.0)
 """Placeholder bounds of a numeric column that must stay in the schema although no range was found.  A convention."""

@@ -279,7 +279,7 @@ class Ledger:
             return (self._found(db, dataset) or (None, None))[1]
 
     def adjacency(self, dataset: str) -> Adjacency | None:
-        """Return the neighbouring relation that a data set's spends are counted for; ignore its ``rows``.
+        """Return the neighbouring relation that a data set's spends are counted for, always with ``rows`` = 1.
 
         ``None`` for a data set that is not in the ledger, or of a ledger of version 1 until it is declared.  Costs
         nothing: reads the ledger.

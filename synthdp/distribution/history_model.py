@@ -32,7 +32,7 @@ Allowed = Mapping[tuple[int, str, int], BoolArray | FloatArray]
 
 PROPOSALS = 8
 """Persons drawn for each one kept when drawing under conditions; those kept are chosen by how likely they meet them.
-Tuned; not measured.
+More make those kept likelier, and less often the same person, but take longer.  Tuned; not measured.
 """
 
 

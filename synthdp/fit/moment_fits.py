@@ -154,9 +154,10 @@ class MomentRange(NamedTuple):
 def average_range(f: FloatArray, A: FloatArray, *, lower: FloatArray, upper: FloatArray) -> MomentRange:
     """Return the least and the largest average of f over measures whose moments lie in given ranges.
 
-    Over measures u >= 0 on m points with total N = sum u > 0 and lower <= A u <= upper, the range of f'u / N.
-    The ratio is made linear by v = u / N, s = 1 / N (Charnes, Cooper 1962).  Ranges that no measure meets are widened
-    together, by the least common factor that makes them meet one.
+    Over measures u >= 0 on m points with total N = sum u > 0 and lower <= A u <= upper, the range of f'u / N.  The
+    ratio is made linear by v = u / N, s = 1 / N (Charnes, Cooper 1962).  Ranges that no measure meets are widened at
+    both ends, all by the least amount that makes them meet one.  If only measures near 0 meet them, the result is the
+    range of f.
 
     Parameters
     ----------
@@ -184,7 +185,8 @@ def average_range(f: FloatArray, A: FloatArray, *, lower: FloatArray, upper: Flo
 def _least_average(cost: FloatArray, A: FloatArray, middle: FloatArray, half: FloatArray) -> float | None:
     """Return the least average of ``cost`` over measures whose moments lie within middle ± half.
 
-    None if there is none.
+    ``cost`` is (m + 1,), with a 0 for the scale.  None if there is no such measure.  `average_range` asks it for both
+    ends.
     """
     m = A.shape[1]
     found = optimum(
@@ -197,7 +199,11 @@ def _least_average(cost: FloatArray, A: FloatArray, middle: FloatArray, half: Fl
 
 
 def _least_widening(A: FloatArray, middle: FloatArray, half: FloatArray) -> float:
-    """Return by how much all moment ranges must widen for some measure to meet them, with a margin for rounding."""
+    """Return the least t at which some measure has all moments within middle ± (half + t).
+
+    It is in the unit of ``middle``, >= 0, with a margin for rounding.  The measure may have any total.  Noise can leave
+    no measure at t = 0, and the range of an average would then be empty.
+    """
     p, m = A.shape
     free = np.ones((p, 1))
     found = optimum(
@@ -260,7 +266,9 @@ _MAX_PRODUCT_STEPS = 100
 _PRODUCT_GRADIENT = 1e-10
 """Gradient at which `product_max_entropy` has converged, relative to the moments.  A numerical tolerance."""
 _INFLATION = 10.0
-"""Factor on a column's variance when its fit fails and is repeated.  Tuned; not measured."""
+"""Factor on a column's variance when its fit fails and is repeated.  A larger one needs fewer repetitions, but may
+forget more of the moments than is needed.  Tuned; not measured.
+"""
 _MAX_INFLATIONS = 30
 """Most repetitions of a failed fit with larger variance.  A safety limit."""
 

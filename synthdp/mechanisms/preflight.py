@@ -319,7 +319,8 @@ def _terms(loss: PrivacyLoss, mechanism: object, *schemas: Schema) -> tuple[type
 def discovery_part(budget: PrivacyLoss, share: float) -> PrivacyLoss:
     """Return the part of a budget that discovery may cost.
 
-    It is ``share`` of the budget; for Gaussian DP ``share`` of mu squared, and all of delta.
+    It is ``share`` of the budget.  For Gaussian DP it is ``share`` of mu squared, which adds up, and all of delta,
+    which only the thresholds that find levels use.
 
     Parameters
     ----------

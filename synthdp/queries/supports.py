@@ -166,12 +166,12 @@ class KeyList:
 
     @classmethod
     def weighted(cls, columns: tuple[str, ...], values: Mapping[str, float]) -> KeyList:
-        """Return the query with a value in [0, 1] on each of some keys, rounded to a 1024th.
+        """Return the query with a value in [0, 1] on each of some keys, rounded to a 1024th so that sums are exact.
 
         Raises
         ------
         ParameterError
-            If a value is outside.
+            If a value is outside after it was rounded.
         """
         rounded = np.rint(np.array(list(values.values()), np.float64) * DENOMINATOR)
         if not np.all((rounded >= 0) & (rounded <= DENOMINATOR)):

@@ -19,17 +19,19 @@ from synthdp.fit.graphical.consistency import GLSEffects
 from synthdp.queries.contingency import Shape, project_to_simplex
 
 SPREADS = 2.0 ** np.arange(-12, 3.5, 0.5)
-"""Grid of standard deviations of the potentials of one order, among which the likeliest is used.  Tuned; not measured.
+"""Grid of standard deviations of the potentials of one order, among which the likeliest is used.  The least is as
+good as no relation, the largest stronger than any; finer steps would take time.  Tuned; not measured.
 """
 
 FLOOR = 0.1
-"""Least count of a code, in standard deviations of its noise, in the margins that the fit starts from.  Tuned; not
-measured.
+"""Least count of a code, in standard deviations of its noise, in the margins that the fit starts from.  A larger one
+fills codes that may be empty, a smaller one makes the features of rare codes very large.  Tuned; not measured.
 """
 
 NEARER = 0.1
 """Sets how close the final step comes to the noisy counts: a cell of an average table moves half of the way where it
-has 1 / NEARER standard deviations of rows.  Tuned; not measured.
+has 1 / NEARER standard deviations of rows.  A larger one follows the counts, and their noise, more closely.  Tuned;
+not measured.
 """
 
 LEAST_VARIANCE = 1e-9

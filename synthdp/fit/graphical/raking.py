@@ -33,8 +33,8 @@ A safety limit of time.
 """
 
 STEPS = 2
-"""Steps towards the mean products in each sweep; raking to tables in between undoes a little of them.  Tuned; not
-measured.
+"""Steps towards the mean products in each sweep; raking to tables in between undoes a little of them.  More come
+nearer to the products in each sweep, which then takes longer.  Tuned; not measured.
 """
 
 

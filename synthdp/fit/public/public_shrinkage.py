@@ -16,8 +16,8 @@ from scipy.stats import truncnorm
 from synthdp.arrays import FloatArray
 
 SURPRISE = 4.0
-"""A difference counts as real only if chance makes it with probability at most exp(-SURPRISE). Tuned: with 2, noise
-counts as real in one of three releases at epsilon .1.
+"""A difference counts as real only if chance makes it with probability at most exp(-SURPRISE).  A larger one trusts
+public rows longer though they differ.  Tuned: with 2, noise counts as real in one of three releases at epsilon .1.
 """
 
 

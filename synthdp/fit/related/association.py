@@ -17,7 +17,9 @@ ROUNDS, STRONGEST = 8, 12.0
 """Most Gauss-Newton steps when an association is fitted, and the bound on its parameters.  Numerical tolerances."""
 
 LEAST_GROUPS = 3
-"""An association is fitted only to numbers with at least this many groups.  Tuned; not measured."""
+"""An association is fitted only to numbers with at least this many groups.  Fewer groups have hardly more cells than
+an association has parameters.  Tuned; not measured.
+"""
 
 ONE_STEP = 0.05
 """Step of the finite differences by which the slope in a parameter is computed.  A numerical tolerance."""

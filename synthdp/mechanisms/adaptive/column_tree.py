@@ -20,7 +20,8 @@ from synthdp.schema.columns import DISCOVERED
 
 FILLED = 2.5
 """At either end of a range, bins count as filled if they hold more rows than this many standard deviations of the
-noise; emptier ones are cut off.  Tuned; no sweep is on record.
+noise; emptier ones are cut off.  More cuts off thin tails too, less leaves rows of noise far from all others.  Tuned;
+no sweep is on record.
 """
 
 TAIL, TAIL_SHARE = 1.0, 0.25

@@ -52,7 +52,9 @@ are a tolerance.
 """
 
 RELATIVES = 6.0
-"""Prior mean of the number of columns that a column is related to, at most half of them.  Tuned."""
+"""Prior mean of the number of columns that a column is related to, at most half of them.  More let weaker scores
+count as relations, fewer take them for noise; many scores outweigh it.  Tuned.
+"""
 
 MISSTATED = 0.15
 """Relative error of the part of a score that is attributed to chance and to noisy margins, which is only estimated.

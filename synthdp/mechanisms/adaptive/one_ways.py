@@ -32,12 +32,14 @@ from synthdp.schema.columns import DISCOVERED, Column
 
 WIDER = 4
 """How many times wider than the data a discovered range may be; its first histogram has this many times as many bins.
-Tuned; no sweep is on record.
+More tell apart the values of data that are narrower than their range, but hold fewer rows each.  Tuned; no sweep is
+on record.
 """
 
 DISCOVERED_HEAVY = 0.5
 """In a column with discovered bounds a bin is split at this fraction of the rows that other columns require.  Its bin
-borders do not fit the data.  Tuned; no sweep is on record.
+borders do not fit the data.  A smaller one splits more bins, some of which hold noise alone.  Tuned; no sweep is on
+record.
 """
 
 MOST_BINS = 1024

@@ -30,13 +30,13 @@ from synthdp.sampling.exact_tables import ExactTable, exact_counts
 from synthdp.schema.schema import Schema
 
 PLACES_SHARE = 0.45
-"""Fraction of the budget left after the one-ways that goes to tables of places with other columns.  Tuned: by
-`benchmarks/utility/places.py`.
+"""Fraction of the budget left after the one-ways that goes to tables of places with other columns.  More makes the
+counts of places better, and other relations worse.  Tuned: by `benchmarks/utility/places.py`.
 """
 
 UPPER_SHARE = 0.04
 """Fraction of `PLACES_SHARE` that goes to each step of the hierarchy above the finest, where places are few and have
-many rows each.  Tuned; no sweep is on record.
+many rows each.  More makes large places better, less the finest ones.  Tuned; no sweep is on record.
 """
 
 

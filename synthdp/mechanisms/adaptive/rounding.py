@@ -26,8 +26,9 @@ from synthdp.queries.contingency import project_to_simplex
 from synthdp.queries.marginals import one_ways
 
 SHARE, MOST_SHARE, PART_OF_LEFT = 0.0025, 0.02, 0.1
-"""Fractions of the whole budget for measuring how round numbers are: SHARE for each column, at most MOST_SHARE for all,
-and at most PART_OF_LEFT of the remaining budget.  Tuned; no sweep is on record.
+"""Fractions of the whole budget for measuring how round numbers are: SHARE for each column, at most MOST_SHARE for
+all, and at most PART_OF_LEFT of the remaining budget.  More show the rounding of columns with fewer rows, at the cost
+of all relations.  Tuned; no sweep is on record.
 """
 
 BEYOND = 3.0

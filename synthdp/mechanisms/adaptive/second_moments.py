@@ -34,12 +34,12 @@ FARTHEST = 20.0
 
 NORM = 1.4
 """The products of a row's scores are clipped to an L2 norm of NORM times their root mean square under independence,
-which bounds the sensitivity.  Tuned; no sweep is on record.
+which bounds the sensitivity.  A larger one clips fewer rows, but needs more noise.  Tuned; no sweep is on record.
 """
 
 MOST_SHARE = 0.05
 """Largest fraction of the remaining budget spent on products of all pairs, and once more on the strongest pairs.
-Tuned; no sweep is on record.
+More makes correlations better, and the tables of pairs worse.  Tuned; no sweep is on record.
 """
 
 AIM = 0.01
@@ -49,7 +49,7 @@ alone moves a correlation of 10 000 rows as much.
 
 MOST_NOISE = 0.1
 """If the noise in a correlation would exceed this standard deviation, nothing is spent: few correlations would stand
-out.  Tuned; no sweep is on record.
+out.  A larger one also spends where only strong correlations would show.  Tuned; no sweep is on record.
 """
 
 STRONG, MOST_STRONG = 3.0, 6
@@ -58,8 +58,8 @@ them.  Tuned; ablation in docs/benchmarks/planner.md.
 """
 
 AIM_OF_STRONG = 0.03
-"""Standard deviation of the noise in the strongest correlations that is good enough, so that no more is spent on them.
-Tuned; no sweep is on record.
+"""Standard deviation of the noise in the strongest correlations that is good enough, so that no more is spent on
+them.  A smaller one makes them surer, and leaves less for tables.  Tuned; no sweep is on record.
 """
 
 MOST_COLUMNS = 32

@@ -40,8 +40,8 @@ with its square.
 """
 
 MOST_BUCKETS = 8
-"""Most buckets that a column's groups are merged into when all pairs of a wide table are scored.  Tuned; no sweep is on
-record.
+"""Most buckets that a column's groups are merged into when all pairs of a wide table are scored.  More show finer
+relations, but chance and noise make larger distances over more cells.  Tuned; no sweep is on record.
 """
 
 CANDIDATES = 24

@@ -32,27 +32,28 @@ from synthdp.queries.related.person_tables import Kind, PersonTable
 
 TREE = OneWayTree(bins=BINS, levels=5)
 """How the bins of a column of persons' rows are split, level by level.  As for a single table with one level more,
-since the first bins may be wider.  Tuned; not measured.
+since the first bins may be wider.  More levels find single values in wider ranges, but each has to be paid for.
+Tuned; not measured.
 """
 
 MOST_DEEP = 0.1
-"""Largest share of the budget for splitting bins, all columns and levels together.  Tuned with the shares of
-`related_tables`.
+"""Largest share of the budget for splitting bins, all columns and levels together.  More finds more single values,
+and leaves less for relations.  Tuned with the shares of `related_tables`.
 """
 
 MOST_ROUND = 0.02
 """Largest share of the budget for measuring how round numbers are, all columns together; the same as for a single
-table.  Tuned; not measured.
+table.  More shows the rounding of rarer columns, and leaves less for relations.  Tuned; not measured.
 """
 
 LOUD = 4.0
-"""Least size of a model cell, in standard deviations of the noise of a split, so that noise makes no cell.  Tuned; not
-measured.
+"""Least size of a model cell, in standard deviations of the noise of a split, so that noise makes no cell.  More
+makes fewer cells out of noise, less finds smaller heaps.  Tuned; not measured.
 """
 
 ATOMS = 64
-"""A single value gets a model cell of its own if it holds at least 1 / ATOMS of the column's rows.  Tuned; not
-measured.
+"""A single value gets a model cell of its own if it holds at least 1 / ATOMS of the column's rows.  More keep smaller
+heaps apart, at the cost of more cells.  Tuned; not measured.
 """
 
 Key = tuple[int, str]

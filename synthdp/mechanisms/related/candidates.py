@@ -32,7 +32,8 @@ noise: each table makes all scores noisier, and one attribute with many strong p
 
 THREES_WORTH = 0.05
 """A table of three attributes is considered only if its mean absolute noise, summed over cells, is at most this
-fraction of all persons.  Tuned; not measured.
+fraction of all persons.  A larger one considers them for fewer persons, where noise makes some of what they show.
+Tuned; not measured.
 """
 
 Groupings = Mapping[tuple[int, str], Mapping[str, Grouping]]
@@ -120,9 +121,10 @@ def always(layout: Layout, groupings: Groupings) -> list[PersonTable]:
 
 
 def candidates(layout: Layout, groupings: Groupings) -> list[PersonTable]:
-    """Return all other tables of two attributes, to be scored.
+    """Return the tables of two attributes that `always` leaves out, to be scored.
 
-    Of one row, of a row and an ancestor, or of two sibling rows.
+    Of one row, of a row and an ancestor, of a row and the one before or another sibling.  Also of an attribute and what
+    it was in all rows before.  Attributes with one group are left out.
     """
     every = attributes(layout)
     found: list[PersonTable] = []

@@ -69,26 +69,31 @@ from synthdp.schema.database import DatabaseSchema
 
 UNUSUAL, COUNTS, ONE_WAYS, STAYS, SCREENING, CHOSEN = 0.01, 0.06, 0.2, 0.3, 0.1, 0.33
 """Shares of the budget for unusual persons (no root row or several), numbers of child rows, one-way tables, each
-attribute against itself in another row, scores of other tables, and the tables chosen by score.  Tuned; not measured.
+attribute against itself in another row, scores of other tables, and the tables chosen by score.  More for one of them
+makes its tables better and those of the others noisier.  Tuned; not measured.
 """
 
 THREES = 0.4
 """Fraction of the budget for chosen tables that goes to tables of three attributes and their scores, if any may pay:
-.13 of the whole budget.  Tuned; not measured.
+.13 of the whole budget.  More shows better what two attributes together say of a third, and makes pairs noisier.
+Tuned; not measured.
 """
 
 MANY = 40
-"""Number of two-attribute tables that the number of groups is chosen for: about as many as are usually chosen.  Tuned;
-not measured.
+"""Number of two-attribute tables that the number of groups is chosen for: about as many as are usually chosen.  More
+would give coarser groups, with less noise in each table.  Tuned; not measured.
 """
 
 FIRST_LOOK = 0.34
 """Fraction of the budget `STAYS` with which each attribute is measured once against itself in another row; the rest
-goes to those where the result exceeds noise.  Tuned; not measured.
+goes to those where the result exceeds noise.  More finds weaker relations, less leaves more to measure those that are
+found.  Tuned; not measured.
 """
 
 SCORES_OF_THREE = 0.2
-"""Fraction of the budget for tables of three attributes that their scores cost.  Tuned; not measured."""
+"""Fraction of the budget for tables of three attributes that their scores cost.  More chooses tables better, and
+measures them worse.  Tuned; not measured.
+"""
 
 FACTORS = 12
 """If an attribute depends on more than FACTORS tables, the last fit takes proportionally more sweeps, as it converges

@@ -52,7 +52,8 @@ MEAN_ABS = 0.7978845608
 
 ATOM = 4.0
 """A part of a leaf keeps its measured count if that exceeds what is expected by this many standard deviations of the
-noise: it is a point mass.  Tuned; not measured.
+noise: it is a point mass.  A smaller one keeps more of the noise as point masses, a larger one smooths smaller ones
+away.  Tuned; not measured.
 """
 
 

@@ -20,7 +20,9 @@ period alone loses nearly all that sharing noise over periods gains.
 """
 
 FEWEST = 4
-"""Series of fewer periods choose their tables only once.  Tuned; not measured."""
+"""Series of fewer periods choose their tables only once.  With fewer, hardly a period is left for the second choice.
+Tuned; not measured.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
