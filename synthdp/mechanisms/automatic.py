@@ -109,7 +109,7 @@ class Automatic(HasPrivacyCost):
         return found_at(mechanisms()["smooth_synthesis"].place)(spend=spend)
 
     def _adaptive(self, spend: Spend) -> AdaptiveMarginals:
-        """Return `AdaptiveMarginals` with these settings, the mechanism for all other tables."""
+        """Return `AdaptiveMarginals` with these settings, the mechanism for tables that are not for `_smooth`."""
         return AdaptiveMarginals(
             self.workload, target=self.target, spend=spend, one_ways=self.one_ways, places=self.places, public=self.public,
             on_progress=self.on_progress,
@@ -123,7 +123,11 @@ def may_be_smooth(schema: Schema) -> bool:
 
 
 def one_way_noise(schema: Schema, loss: PrivacyLoss, adjacency: Adjacency) -> float:
-    """Return the standard deviation of the noise in a cell, in rows, if the budget went to one histogram per column."""
+    """Return the stddev of a cell's noise, in rows, if the whole budget went to one histogram per column.
+
+    The choice compares the number of rows with it: below `SMOOTH_SIGNAL` times it a table of numbers is small for its
+    budget.
+    """
     budget = gaussian_account(loss) if isinstance(loss, ApproxDP) and loss.delta > 0 else loss
     budget = PureDP(budget.epsilon) if isinstance(budget, ApproxDP) else budget
     return BudgetAllocation(budget, adjacency).table_stddev(1 / len(schema))

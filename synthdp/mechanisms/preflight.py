@@ -271,7 +271,9 @@ def account_of(curator: Curator, mechanism: object, *schemas: Schema, ends: Sequ
 
 
 def account_budget(loss: PrivacyLoss, mechanism: object, *schemas: Schema) -> PrivacyLoss:
-    """Return the budget that `account_of` would open with; arithmetic on public numbers, no data is read.
+    """Return the budget that `account_of` would open with, by which a plan foresees noise before any data is read.
+
+    Arithmetic on public numbers.
 
     Parameters
     ----------
@@ -287,7 +289,7 @@ def account_budget(loss: PrivacyLoss, mechanism: object, *schemas: Schema) -> Pr
 def refusal_costs(loss: PrivacyLoss, mechanism: object, schema: Schema, share: float) -> tuple[PrivacyLoss, ...]:
     """Return the cost of a careful discovery that is given up after the row count, and after all of it.
 
-    Arithmetic on public numbers: no row is read.
+    So a plan can say beforehand what a refused release costs.  Arithmetic on public numbers: no row is read.
 
     Parameters
     ----------
@@ -307,7 +309,8 @@ def refusal_costs(loss: PrivacyLoss, mechanism: object, schema: Schema, share: f
 def _terms(loss: PrivacyLoss, mechanism: object, *schemas: Schema) -> tuple[type[PrivacyLoss] | None, float]:
     """Return the currency of the account (``None``: Gaussian DP), and the share of delta for finding levels.
 
-    Levels are found by a threshold on noisy counts.
+    Levels are found by a threshold on noisy counts.  The share is 0 where no levels are open, or the account is not in
+    Gaussian DP.
     """
     asks_before = any(schema.undeclared or weights_of(schema) for schema in schemas)
     if asks_before and isinstance(loss, ApproxDP) and getattr(mechanism, "gaussian", False):

@@ -120,7 +120,7 @@ def class_means(
 
 
 def _numbers(values: FloatArray) -> tuple[float, ...]:
-    """Return an array as a tuple of floats."""
+    """Return an array as a tuple of floats, as a column declaration holds class means."""
     return tuple(float(value) for value in values)
 
 

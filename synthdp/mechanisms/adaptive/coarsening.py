@@ -125,7 +125,7 @@ def coarse_table(one_way: OneWay, refinement: Refinement, column: int) -> NoisyT
 def _misfits_in(one_way: OneWay) -> FloatArray:
     """Return the estimated rows outside the column's domain, by leaf, (leaves,).
 
-    All are put in the first leaf that is never released.
+    All are put in the first leaf that is never released, so that groups hold misfits as measured tables do.
     """
     found = np.zeros(one_way.axis.size)
     if one_way.misfits > 0:

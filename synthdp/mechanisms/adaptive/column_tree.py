@@ -85,7 +85,8 @@ class OneWay:
     def divided(self, mass: FloatArray) -> FloatArray:
         """Divide ``mass``, the rows in each bin of the first histogram, among its leaves, (leaves,).
 
-        They get rows in proportion to their old weights, evenly if these are 0.
+        They get rows in proportion to their old weights; where a bin had none, by their numbers of grid points.  Of
+        such a bin leaves that are never released get none.
         """
         cell, size = self.first_bin, self.first.size
         before = np.bincount(cell, weights=self.weights, minlength=size)

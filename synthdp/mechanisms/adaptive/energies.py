@@ -232,7 +232,8 @@ def explained_by_chance(
 def variance_of_margin(group: IntArray, first_bin: IntArray, stddev: float, rows: FloatArray) -> FloatArray:
     """Return the variance, (groups,), of the error of a column's estimated rows per group.
 
-    It is the summed noise of the bins, capped at the squared rows in the group.
+    It is `OF_MARGINS` times the summed noise of the bins, capped at the squared rows in the group, which are taken as
+    at least 1.  It tells how much of a score noisy margins explain.
 
     Parameters
     ----------

@@ -190,9 +190,9 @@ class Knowledge:
 
     @property
     def margin_variances(self) -> list[FloatArray]:
-        """Per column, (groups,): variance of the error of `margins`.
+        """Per column, (groups,): variance of the error of `margins`; see `variance_of_margin`.
 
-        Noise of the bins, capped at the squared rows in a group.
+        It tells how much of a noisy score the errors of margins explain.
         """
         every = zip(self.columns, self.refinements, self.margins, strict=True)
         return [
@@ -227,7 +227,10 @@ class Knowledge:
         return replace(self, measured=(*self.measured, answers), left=left)
 
     def with_total(self, rows: float, stddev: float) -> Knowledge:
-        """Return the knowledge after one more noisy count of rows, averaged with the earlier estimate by precision."""
+        """Return the knowledge after one more noisy count of rows, averaged with the earlier estimate by precision.
+
+        The number of rows stays at least 1.
+        """
         before, noise = gls_total(self.one_way_tables)
         precisions = noise**-2, stddev**-2
         total = (before * precisions[0] + rows * precisions[1]) / sum(precisions)

@@ -182,7 +182,8 @@ class OneWayTree:
     def first_axis(self, name: str, column: Column) -> Axis:
         """Return the bins of a column's first histogram.
 
-        Finer near 0 for numbers with declared bounds, else equal bins or levels.
+        A bin for each value if these are at most twice as many as bins.  Else finer near 0 for numbers with declared
+        bounds, and equal bins or the groups of a hierarchy for others.
         """
         grid, bins = grid_of(column), self.first_bins(column)
         if grid.regular <= 2 * bins:

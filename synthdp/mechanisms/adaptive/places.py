@@ -59,6 +59,8 @@ def check_places(name: str, schema: Schema) -> None:
 def steps_of(axis: Axis) -> list[IntArray]:
     """Return the group of each of a column's cells at every declared step, the coarsest first, and last the cells alone.
 
+    A step is left out if it has one group, or as many as there are cells: it would say nothing more.
+
     Parameters
     ----------
     axis
@@ -169,7 +171,7 @@ def exact_places(
 def divided_by(known: Knowledge, workload: Workload, place: int) -> int | None:
     """Return the column by which places are divided further: the one in most workload triples with places.
 
-    ``None`` for none.
+    ``None`` if the workload names no such triple, or the tables would have too many cells.
     """
     if workload.weights is None:
         return None
@@ -187,7 +189,10 @@ def _exact(columns: Clique, table: IntArray) -> ExactTable:
 
 
 def _relation(model: Distribution, by: int, other: int) -> FloatArray:
-    """Return the model's joint table of two columns with ``by`` as rows, (values of ``by``, values of ``other``)."""
+    """Return the model's joint table of two columns with ``by`` as rows, (values of ``by``, values of ``other``).
+
+    Within places, where nothing was measured of it, the two columns are related as it says.
+    """
     table = model.marginal((min(by, other), max(by, other))).reshape([model.shape[j] for j in sorted((by, other))])
     return table if by < other else table.T
 

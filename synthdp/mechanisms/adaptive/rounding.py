@@ -183,7 +183,11 @@ def _moved(rows: FloatArray, has: BoolArray, bins: IntArray, beyond: FloatArray)
 
 
 def parts_in_classes(one_way: OneWay, classes: Axis) -> FloatArray:
-    """Return the fraction of each leaf's grid points in each class of roundness, (leaves, classes)."""
+    """Return the fraction of each leaf's grid points in each class of roundness, (leaves, classes).
+
+    Special and missing values are not counted: a leaf of these alone has 0 in all.  The likelihoods of classes are
+    fitted to rows by it.
+    """
     leaves, grid = one_way.axis, classes.grid
     starts = np.union1d(leaves.starts, classes.starts)
     starts = starts[starts < grid.regular]

@@ -91,6 +91,8 @@ def variance_of_product(
 ) -> FloatArray:
     """Return the variance, by noise in the margins, of each cell of an expected table of independent columns, (cells,).
 
+    A score has to exceed what this noise explains.
+
     Parameters
     ----------
     clique

@@ -137,7 +137,10 @@ def _pairs(products: NoisyProducts) -> list[Clique]:
 
 
 def _noise(known: Knowledge, queries: Products) -> float:
-    """Return the standard deviation of the noise in a mean product if `MOST_SHARE` of what is left is spent."""
+    """Return the standard deviation of the noise in a mean product if `MOST_SHARE` of what is left is spent.
+
+    Nothing is spent where it is too large, and less where it is small enough.
+    """
     most = MOST_SHARE * known.left.share
     return known.left.stddev(queries.bounds, most, k=queries.k) / queries.denominator / known.total
 
