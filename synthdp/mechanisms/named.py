@@ -194,7 +194,7 @@ def _as(argument: str) -> Callable[[Any], dict[str, Any]]:
 
 
 def _one_ways(bins: Any) -> dict[str, Any]:
-    """Turn the setting ``bins`` into the constructor argument ``one_ways``, whose first histograms have so many bins."""
+    """Turn the setting ``bins`` into the constructor argument ``one_ways``, whose first histograms have so many."""
     return {"one_ways": OneWayTree(bins=bins)}
 
 

@@ -57,9 +57,9 @@ def check_places(name: str, schema: Schema) -> None:
 
 
 def steps_of(axis: Axis) -> list[IntArray]:
-    """Return the group of each of a column's cells at every declared step, the coarsest first, and last the cells alone.
+    """Return the group of each of a column's cells at every step, the coarsest first, and last the cells alone.
 
-    A step is left out if it has one group, or as many as there are cells: it would say nothing more.
+    A declared step is left out if it has one group, or as many as there are cells: it would say nothing more.
 
     Parameters
     ----------

@@ -118,11 +118,14 @@ def far_beyond(axis: Axis, counts: FloatArray, stddev: float) -> BoolArray:
 
 
 def _has_sizes(column: Column) -> bool:
-    """Return whether a column has numbers or lengths, and no declared classes."""
+    """Return whether a column has numbers or lengths, and no declared classes: only then bins grow with their size."""
     return column.quantity in ("number", "length") and not column.class_ends()
 
 
 def _zero(column: Column) -> float:
-    """Return the grid position of the value 0 relative to the lower bound, in grid steps; negative if 0 is below it."""
+    """Return the grid position of the value 0 relative to the lower bound, in grid steps, towards which bins shrink.
+
+    It is negative if 0 is below the lower bound.
+    """
     lower, upper = bounds_of(column)
     return -lower / max(upper - lower, 1e-300) * grid_of(column).steps

@@ -114,7 +114,10 @@ def screening_queries(known: Knowledge, columns: Sequence[int], margins: Sequenc
 
 
 def whole_margins(margins: Sequence[FloatArray], denominator: int) -> tuple[IntArray, ...]:
-    """Round margins of one sum to whole multiples of 1 / ``denominator`` whose sums are equal again, at least 1."""
+    """Round margins of one sum to whole multiples of 1 / ``denominator`` whose sums are equal again, at least 1.
+
+    Distances from their products are then whole numbers, as exact noise needs.
+    """
     total = max(1, round(float(margins[0].sum()) * denominator))
     found = []
     for margin in margins:
@@ -229,6 +232,8 @@ def _measure(known: Knowledge, account: Curator, cliques: Sequence[Clique], marg
 
 def interaction_strength(table: NoisyTable, shape: Sequence[int], *, total: float) -> float:
     """Return the sum of squares of a pair's interaction beyond noise and chance, in squared rows; 0 if they explain it.
+
+    Only tables above 0 are fitted, and the strongest join the tree first.
 
     Parameters
     ----------

@@ -294,7 +294,7 @@ def _classes(column: AttributeColumn) -> Axis | None:
 def _unknown(known: OneWay, parts: FloatArray) -> float:
     """Return the rows in leaves of several values, some of which are rounder than others.
 
-    Rows whose roundness is unknown.
+    How round these rows are is unknown, and is measured only where they stand out of the noise.
     """
     return float(known.weights @ ((known.axis.width > 1) & parts.any(axis=1)))
 
@@ -305,5 +305,5 @@ def _place(layout: Layout, column: AttributeColumn) -> tuple[str, str]:
 
 
 def _one_way(layout: Layout, one: Attribute) -> PersonTable:
-    """Return the query that counts persons by one attribute's cells."""
+    """Return the query that counts persons by one attribute's cells, all periods together."""
     return PersonTable(Kind.ONE, one.table, one.name, cells_of(layout, one))

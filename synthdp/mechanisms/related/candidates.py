@@ -67,7 +67,7 @@ def attributes(layout: Layout) -> list[Attribute]:
 
 
 def cells_of(layout: Layout, attribute: Attribute) -> Grouping:
-    """Return the trivial grouping of an attribute, with every cell a group of its own."""
+    """Return the trivial grouping of an attribute, with every cell a group of its own, as one-way tables count."""
     return Grouping("cells", list(range(layout.axis(attribute.table, attribute.name).size)))  # type: ignore[arg-type]
 
 

@@ -110,7 +110,10 @@ def count_groupings(layout: Layout, table: int) -> dict[str, Grouping]:
 
 
 def _levels(counts: FloatArray, stddev: float, axis: Axis) -> IntArray:
-    """Return the group of each level, (cells,): frequent levels alone, all rare ones in the last group."""
+    """Return the group of each level, (cells,): frequent levels alone, all rare ones together in the last group.
+
+    Levels that are never released count as rare.  A single rare one keeps its place, as nothing is merged.
+    """
     rare = (counts < RARE * stddev) | ~axis.releasable
     if rare.sum() <= 1:
         return np.arange(len(counts))
@@ -118,7 +121,10 @@ def _levels(counts: FloatArray, stddev: float, axis: Axis) -> IntArray:
 
 
 def _by_rank(counts: FloatArray, groups: int, heavy: BoolArray) -> IntArray:
-    """Return the group of each cell, (cells,): runs of neighbours of about equal mass; heavy cells alone."""
+    """Return the group of each cell, (cells,): runs of neighbours of about equal mass; heavy cells alone.
+
+    Groups are numbered from the first cell on, but not without gaps.
+    """
     rest = np.where(heavy, 0, counts)
     parts = max(1, groups - int(heavy.sum()))
     middle = np.cumsum(rest) - rest / 2

@@ -274,7 +274,10 @@ class RelatedTables(HasPrivacyCost):
         return known.model.draw(self._drawn(known), rng)
 
     def _drawn(self, known: _Known) -> int:
-        """Return how many persons are drawn in one sweep of the fit: fewer if each has many rows, to limit time."""
+        """Return how many persons are drawn in one sweep of the fit: fewer if each has many rows, to limit time.
+
+        Else as many as there seem to be, at least 50 and at most ``particles``.
+        """
         return int(np.clip(round(known.total), 50, max(50, min(self.particles, MOST_DRAWN / known.rows_of_person))))
 
     def _measured(
@@ -464,7 +467,10 @@ def _with_leaves(account: Curator, known: _Known, columns: Sequence[AttributeCol
 
 
 def _by_size(known: _Known, tables: Sequence[PersonTable], share: float) -> list[float]:
-    """Divide a share of the budget among tables by their numbers of cells, for the least noise of all together."""
+    """Divide a share of the budget among tables by their numbers of cells, for the least noise of all together.
+
+    In proportion to the power 2/3, at which the summed absolute Gaussian noise of all cells is least.
+    """
     sizes = np.array([math.prod(table.sizes(known.layout)) ** (2 / 3) for table in tables])
     return (share * sizes / sizes.sum()).tolist()  # type: ignore[no-any-return]
 
@@ -589,7 +595,10 @@ def _releasable(layout: Layout, one: Attribute) -> BoolArray:
 
 
 def _alone(one: Attribute, counts: FloatArray, releasable: BoolArray) -> Conditional:
-    """Return the law of an attribute that depends on nothing else, by estimated counts, (periods, cells)."""
+    """Return the law of an attribute that depends on nothing else, by estimated counts, (periods, cells).
+
+    Each law begins so.  Releasable cells without persons keep a small probability, others are `IMPOSSIBLE`.
+    """
     logs = np.log((counts + 1e-3) / (counts + 1e-3).sum(axis=1, keepdims=True))
     return Conditional(one.table, one.name, np.where(releasable, logs, IMPOSSIBLE))
 
@@ -678,5 +687,8 @@ def _screened(
 
 
 def _noise_of_threes(left: BudgetAllocation) -> float:
-    """Return the noise in a cell of a three-attribute table, in persons, if `FEW_THREES` of them share their budget."""
+    """Return the noise in a cell of a three-attribute table, in persons, if `FEW_THREES` of them share their budget.
+
+    It tells which of them may pay before any is scored.
+    """
     return left.table_stddev(left.share * THREES * (1 - SCORES_OF_THREE) / FEW_THREES)
