@@ -160,7 +160,10 @@ class OutOfDomain:
         return np.concatenate(counts)
 
     def add(self, table: FloatArray, clique: Clique) -> FloatArray:
-        """Put the estimated out-of-domain rows back into a model's table, flat, to compare it with measured ones."""
+        """Put the estimated out-of-domain rows back into a model's table, flat, to compare it with measured ones.
+
+        All of a column's go to its first out-of-domain cell, spread over the other columns like all rows.
+        """
         shape = [len(self.releasable[j]) for j in clique]
         counts = table.reshape(shape)
         for axis, j in enumerate(clique):
@@ -178,7 +181,8 @@ class OutOfDomain:
     def rows_in_domain(self, table: NoisyTable, columns: Clique) -> float:
         """Return the number of rows in domain in some columns of a table, by inclusion and exclusion.
 
-        So only the few noisy out-of-domain cells are added up.
+        So only the few noisy out-of-domain cells are added up.  It is kept within what the columns' own numbers allow,
+        and at least `MIN_IN_DOMAIN` of the total, as margins are divided by it.
         """
         counts = table.counts.reshape(table_shape([len(cells) for cells in self.releasable], table.clique))
         struck = [j for j in columns if self.rows[j] > 0]

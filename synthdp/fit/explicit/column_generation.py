@@ -263,7 +263,7 @@ def _empty_program(dual: L1Dual) -> highspy.Highs:
 
 
 def _largest_feature(basis: ProductBasis) -> float:
-    """Return the largest |feature| over the grid, 1 if all are zero."""
+    """Return the largest |feature| over the grid, 1 if all are zero: the scale of the dual's variables."""
     largest = max(math.prod(float(np.abs(table).max()) for table in term.values()) for term in basis.terms)
     return largest if largest > 0 else 1.0
 

@@ -121,7 +121,7 @@ class Sifting:
 def _first_rows(problem: FitProblem) -> IntArray:
     """Return the positions of k + 1 support points spread evenly over the support, to start from.
 
-    Steps of the golden section avoid resonance with a grid's order.
+    All points if there are at most twice as many.  Steps of the golden section avoid resonance with a grid's order.
     """
     count = problem.k + 1
     if problem.m <= 2 * count:

@@ -155,7 +155,10 @@ class ListedEntropy:
 
 
 def _noise_of_cell(effects: GLSEffects) -> float:
-    """Return the mean noise, in rows, in a cell of the highest-order measured effects."""
+    """Return the mean noise, in rows, in a cell of the highest-order measured effects.
+
+    It sets how far the last step follows them; see `NEARER`.
+    """
     most = max(map(len, effects.precisions), default=0)
     return float(np.mean([value**-0.5 for clique, value in effects.precisions.items() if len(clique) == most]))
 

@@ -37,6 +37,7 @@ def features(shape: tuple[int, ...], ordered: tuple[int, int], *, same: bool) ->
     """Return the patterns that a log-table of two numbers may have beyond its margins, (m, n) each, likeliest first.
 
     They are linear-by-linear association, closeness, equality (if ``same``), and special values with each other.
+    ``ordered`` is how many groups of each axis are numbers.  Empty if it is below `LEAST_GROUPS` on either.
     """
     found: list[FloatArray] = []
     if min(ordered) < LEAST_GROUPS:

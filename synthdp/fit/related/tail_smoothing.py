@@ -125,7 +125,10 @@ def _smooth(y: FloatArray, offset: FloatArray) -> Iterator[tuple[FloatArray, flo
 
 
 def _ends(y: FloatArray) -> BoolArray:
-    """Return which cells, (groups, cells), lie in a tail whose total may be noise only; see `UNSURE`."""
+    """Return which cells, (groups, cells), lie in a tail whose total may be noise only; see `UNSURE`.
+
+    None in a histogram where nothing stands out of the noise, as it would all be tail.
+    """
     found = np.zeros(y.shape, np.bool_)
     root = np.sqrt(np.arange(1, y.shape[1] + 1))
     for side in (slice(None), slice(None, None, -1)):
