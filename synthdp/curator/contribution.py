@@ -205,7 +205,8 @@ def joined(columns: Sequence[RawColumn]) -> RawColumn:
 def place_in_run(starts_anew: AnyArray) -> IntArray:
     """Return the position of each of n elements in its run of equal elements, (n,), from 0.
 
-    ``starts_anew`` (n - 1,) is true at i if element i + 1 begins a new run.
+    ``starts_anew`` (n - 1,) is true at i if element i + 1 begins a new run.  The first few rows of a unit are those
+    with a low position.
     """
     n = len(starts_anew) + 1
     first = np.concatenate([[True], starts_anew])

@@ -375,7 +375,8 @@ def _object_bins(raw: RawColumn) -> IntArray:
 def _as_decimals(column: Column) -> Column:
     """Return an untyped column's numbers as an exact `Decimal` column, because its values were decimal objects.
 
-    It has the digits that were found, else six.  The column is unchanged if its bounds do not fit a `Decimal`.
+    It has the digits that were found, none where a step was, else six.  The column is unchanged if it is of another
+    type, or its bounds do not fit a `Decimal`.
     """
     if not isinstance(column, Continuous) or column.lower is None or column.upper is None:
         return column
@@ -387,7 +388,7 @@ def _as_decimals(column: Column) -> Column:
 
 
 def _holds(column: Column, lower: float, upper: float) -> bool:
-    """Return whether a column's bounds contain the range [lower, upper]."""
+    """Return whether a column's bounds contain the range [lower, upper], so that a change of its type clips nothing."""
     low, high = bounds_of(column)
     return low <= lower and upper <= high
 
@@ -475,7 +476,10 @@ def noisy_histogram(
 
 
 def histogram_plan(adjacency: Adjacency, loss: PrivacyLoss, bins: int) -> Calibration:
-    """Return the noise for a histogram that counts each row in at most one bin: Laplace for pure DP, else Gaussian."""
+    """Return the noise for a histogram that counts each row in at most one bin: Laplace for pure DP, else Gaussian.
+
+    With a single bin a replaced row counts as an added one, as there is no other bin to move to.
+    """
     law = NoiseLaw.LAPLACE if isinstance(loss, PureDP) else NoiseLaw.GAUSSIAN
     moved = adjacency.histogram if bins > 1 else Norms(1, 1, 1).times(adjacency.rows)  # one bin has no other to move to
     return calibrate(moved, loss, k=bins, law=law)

@@ -190,8 +190,8 @@ def clear_ends(counts: NoisyCounts) -> tuple[float, float] | None:
 def coarse_range(counts: NoisyCounts) -> tuple[float, float] | None:
     """Return a first range (lower, upper) of a column's numbers from a histogram of powers of two.
 
-    It is ``None`` if no bin is significant.  If its ends have one sign and differ by a factor of four or more, it
-    begins (or ends) at zero.
+    It is ``None`` if no bin is significant, and (0, 1) if only zero is.  If its ends have one sign and differ by a
+    factor of four or more, it begins (or ends) at zero.
     """
     found = clear_ends(counts)
     if found is None:

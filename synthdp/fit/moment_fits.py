@@ -73,9 +73,9 @@ def closest_to_moments(
 
 
 def dual_hessians(weights: FloatArray, variance: FloatArray, *, features: FloatArray) -> FloatArray:
-    """Return the second derivative of each problem's dual, (d, p, p): the covariance of the features, plus the variance.
+    """Return the second derivative of each problem's dual, (d, p, p), which Newton steps and error bars invert.
 
-    Newton steps and error bars of the fit divide by it.
+    It is the covariance of the features, plus the variance of the noise on the diagonal.
 
     Parameters
     ----------
@@ -156,10 +156,10 @@ class MomentRange(NamedTuple):
 def average_range(f: FloatArray, A: FloatArray, *, lower: FloatArray, upper: FloatArray) -> MomentRange:
     """Return the least and the largest average of f over measures whose moments lie in given ranges.
 
-    The range of f'u / N over measures u >= 0 on m points with total N = sum u > 0 and lower <= A u <= upper.  The ratio
-    is made linear by v = u / N, s = 1 / N (Charnes, Cooper 1962).  Ranges that no measure meets are widened at both
-    ends, all by the least amount that makes them meet one.  If only measures near 0 meet them, the result is the range
-    of f.
+    Of measures u >= 0 on m points it takes those with total N = sum u > 0 and lower <= A u <= upper.  It returns the
+    range of f'u / N over these.  The ratio is made linear by v = u / N, s = 1 / N (Charnes, Cooper 1962).  Ranges that
+    no measure meets are widened at both ends, all by the least amount that makes them meet one.  If only measures near
+    0 meet them, the result is the range of f.
 
     Parameters
     ----------
