@@ -577,7 +577,7 @@ def _noisy_max_cost(measure: object, linf_sensitivity: int, *, scale: float, mon
 
 
 def _threshold(scale: float, threshold: int) -> Any:
-    """Return OpenDP's mechanism that releases the keys whose noisy counts reach a threshold."""
+    """Return OpenDP's mechanism that releases the keys whose counts with Laplace noise reach a threshold."""
     dp = _opendp()
     return dp.make_laplace_threshold(dp.int_map, dp.l01inf, scale=float(scale), threshold=int(threshold))
 

@@ -32,7 +32,9 @@ FITTED_PATTERNS = 1_000
 """
 
 SHARPNESS = (4, 16, 64, 200)
-"""Orders p of the p-norms that smoothly approximate a maximum, in successive fits of a factor."""
+"""Orders p of the p-norms that smoothly approximate a maximum, in successive fits of a factor.  A higher one is
+nearer to the maximum but less smooth, so each fit starts from the one before.
+"""
 
 STEPS, MEMORY = 1500, 30
 """Most L-BFGS steps of each fit, and the number of past steps it remembers."""
@@ -127,7 +129,8 @@ def prefix_covariance(factor: IntArray) -> FloatArray:
 def _patterns(periods: int, at_most: int, merged: int) -> FloatArray:
     """Return all maximal sets of periods that a unit may have rows in, (sets, columns), as weights of a factor's columns.
 
-    Each row is one set; the first column stands for ``merged`` periods, so its weight is a fraction.
+    Each row is one set; the first column stands for ``merged`` periods, so its weight is a fraction.  If there are more
+    than `FITTED_PATTERNS` sets, the result is one row more than that, all 0: then they are not listed.
     """
     if at_most == 1:
         return np.eye(periods)
@@ -155,7 +158,11 @@ def _square_root(periods: int, first: float) -> FloatArray:
 
 
 def _badness(factor: FloatArray, patterns: FloatArray, limits: FloatArray) -> float:
-    """Return a factor's loss: the largest variance of a running total times the largest cost of a set of periods."""
+    """Return a factor's loss: the largest variance of a running total times the largest cost of a set of periods.
+
+    Factors are compared by it.  Where ``patterns`` is all 0, as sets are too many, a bound for a unit with rows in
+    every period stands for the largest cost.
+    """
     gram = np.abs(factor.T @ factor)
     if not patterns.any():  # too many: those of one period, and a bound
         costs = np.asarray([worst_cost(gram, len(gram))])
