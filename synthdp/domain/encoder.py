@@ -179,7 +179,10 @@ def _encode_numbers(support: Interval | Steps, grid: Grid, raw: Numbers) -> IntA
 
 
 def _cell_of(interval: Interval, x: FloatArray, regular: int) -> IntArray:
-    """Return the part of an interval that each number lies in, (rows,); a number on an edge is in the upper part."""
+    """Return the part of an interval that each number lies in, (rows,); a number on an edge is in the upper part.
+
+    Numbers beyond the bounds are in the end parts.
+    """
     lower, upper = interval.lower, interval.upper
     indices = np.clip(np.floor((x - lower) / (upper - lower) * regular), 0, regular - 1).astype(np.int64)
     indices -= (x < edges_of(interval, indices)) & (indices > 0)  # rounding above may miss by one
@@ -188,7 +191,10 @@ def _cell_of(interval: Interval, x: FloatArray, regular: int) -> IntArray:
 
 
 def _steps_of(steps: Steps, values: AnyArray) -> AnyArray:
-    """Return each value as a number of steps, (n,), rounded; values beyond the bounds stay beyond them."""
+    """Return each value as a number of steps, (n,), rounded to the nearest, or down where the column says so.
+
+    Values beyond the bounds come out at the last steps or beyond, for `_whole` to clip.
+    """
     size, offset = steps.size, steps.offset
     if steps.denominator is not None:
         return np.asarray(np.rint((values.astype(np.float64) * steps.denominator - offset) / size))

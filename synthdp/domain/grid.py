@@ -130,7 +130,10 @@ class Grid:
         return np.asarray((point + (found - first[at]) // width).astype(np.int64))
 
     def even_starts(self, count: int) -> IntArray:
-        """Return the first grid points of ``count`` equal parts of the range; fewer if there are fewer grid points."""
+        """Return the first grid points of ``count`` equal parts of the range, at which bins begin.
+
+        With fewer grid points than parts some parts begin at the same one, which may be listed again.
+        """
         if not self.runs:
             return np.asarray(-(-np.arange(count) * self.regular // count))
         return np.unique(self.points_of(np.array([part * self.steps // count for part in range(count)], np.uint64)))

@@ -33,7 +33,9 @@ MOST_PATTERN = 8
 """
 
 MOST_PERIODS = 64
-"""Most values of an ordering column of which a parent row has at most one row each.  A safety limit."""
+"""Most values of an ordering column of which a parent row has at most one row each.  Each has a cell of its own, so
+that more would leave few rows in each.  A safety limit.
+"""
 
 MOST_GROUPS = 5
 """Most groups of periods by which attributes of rows are counted; each further group would divide the counts more
@@ -117,7 +119,8 @@ class TableLayout:
     def group_of_period(self) -> IntArray:
         """(periods,) the group of each period; one outside of the domain counts as the last.
 
-        All are in one group if the periods' cells cut through the standard ones.
+        All are in one group if the periods' cells cut through the standard ones.  A single 0 for a table without
+        periods.
         """
         if self.periods is None or self.standard_periods is None:
             return np.zeros(1, np.int64)
@@ -343,7 +346,11 @@ def _periods(name: str, column: Column, *, unique: bool, where: str) -> tuple[Or
 
 
 def columns_of_count(schema: DatabaseSchema, child: str) -> Column:
-    """Return the column that holds the number of a child table's rows, or the set of periods that have one."""
+    """Return the column that holds the number of a child table's rows, or the set of periods that have one.
+
+    A set is a whole number with a bit for each period.  It is modelled where periods are unique and at most
+    `MOST_PATTERN`.
+    """
     relation = schema.relation_to(child)
     if relation is None:
         raise SchemaError(f"table {child!r} is the child of no relation: add a Relation to the table above it")

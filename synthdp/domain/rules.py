@@ -210,7 +210,10 @@ def _cuts(column: Column, marks: Sequence[AnyArray], bins: int) -> AnyArray:
 
 
 def _marked_axis(name: str, column: Column, marks: AnyArray) -> Axis:
-    """Return the axis whose cells are the sets of grid points with equal marks, (grid points, marks)."""
+    """Return the axis whose cells are the sets of grid points with equal marks, (grid points, marks).
+
+    Marks say what rules exclude or where a cut is, so that each cell obeys or breaks a rule as a whole.
+    """
     starts = np.append(0, np.flatnonzero((marks[1:] != marks[:-1]).any(axis=1)) + 1)
     cells = np.unique(marks[starts], axis=0, return_inverse=True)[1]
     return Axis(name, column, starts, cells.ravel())
@@ -225,7 +228,8 @@ def holds_any(axis: Axis, mask: BoolArray) -> BoolArray:
 def cell_numbers(axis: Axis) -> tuple[AnyArray, AnyArray, BoolArray]:
     """Return the least and largest number in each cell, and whether the cell holds grid points free of any order.
 
-    Where a cell holds no number, the least is larger than any number.
+    All are (size,), and tell whether two cells can hold a row in order.  Where a cell holds no number, the least is
+    larger than any number, and the largest smaller.
     """
     grid = axis.grid
     regular = axis.starts < grid.regular
@@ -314,7 +318,10 @@ def _meant(schema: Schema, name: str, given: object) -> BoolArray:
 
 
 def _implied(orders: list[ColumnOrder]) -> list[ColumnOrder]:
-    """Return the orders between columns that follow from given ones: a <= b and b <= c give a <= c."""
+    """Return the orders between columns that follow from given ones: a <= b and b <= c give a <= c.
+
+    Not where b may be released without a number that is compared, such as missing: then nothing follows.
+    """
     known = {order.names: order for order in orders}
     waiting = list(orders)
     while waiting:

@@ -196,7 +196,10 @@ def _lowest(column: Column) -> int | float:
 
 
 def _highest(column: Column) -> int | float:
-    """Return the greatest value of a column before rounding, in its own unit."""
+    """Return the greatest value of a column before rounding, in its own unit.
+
+    A column that rounds down, as moments do, holds all values up to the end of its last step.
+    """
     support = column.support()
     if isinstance(support, Steps) and support.rounds_down:
         return int(support.value(support.last + 1)) - 1

@@ -156,9 +156,10 @@ class MomentRange(NamedTuple):
 def average_range(f: FloatArray, A: FloatArray, *, lower: FloatArray, upper: FloatArray) -> MomentRange:
     """Return the least and the largest average of f over measures whose moments lie in given ranges.
 
-    The average is f'u / N, for measures u >= 0 on m points with total N = sum u > 0 and lower <= A u <= upper.  It is
-    made linear by v = u / N, s = 1 / N (Charnes, Cooper 1962).  Ranges that no measure meets are widened at both ends,
-    all by the least amount that makes them meet one.  If only measures near 0 meet them, the result is the range of f.
+    The average is f'u / N.  The measures are u >= 0 on m points with total N = sum u > 0 and lower <= A u <= upper.
+    The ratio is made linear by v = u / N, s = 1 / N (Charnes, Cooper 1962).  Ranges that no measure meets are widened
+    at both ends, all by the least amount that makes them meet one.  If only measures near 0 meet them, the result is
+    the range of f.
 
     Parameters
     ----------

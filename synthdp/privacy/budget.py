@@ -174,8 +174,8 @@ class EarlyEnds:
     def cost(self, spent: float) -> PrivacyLoss:
         """Return the loss of an account that stops for good after the share ``spent`` of its budget.
 
-        It is the loss of the least of ``shares`` that covers it, and the whole where none does, or where the kind of
-        loss has no such proof.  Only epsilon is less than was reserved: all of delta stays spent.
+        It is the loss of the least of ``shares`` that covers ``spent``.  Where none does, or there is no proof for the
+        kind of loss, it is the whole.  Only epsilon is less than was reserved: all of delta stays spent.
 
         Parameters
         ----------

@@ -127,10 +127,10 @@ def prefix_covariance(factor: IntArray) -> FloatArray:
 
 
 def _patterns(periods: int, at_most: int, merged: int) -> FloatArray:
-    """Return all maximal sets of periods that a unit may have rows in, (sets, columns), as weights of a factor's columns.
+    """Return all maximal sets of periods that a unit may have rows in, (sets, columns), as weights of columns.
 
     Each row is one set; the first column stands for ``merged`` periods, so its weight is a fraction.  If there are more
-    than `FITTED_PATTERNS` sets, the result is one row more than that, all 0: then they are not listed.
+    than `FITTED_PATTERNS` sets, they are not listed: the result has one row more than that, all 0.
     """
     if at_most == 1:
         return np.eye(periods)
