@@ -125,7 +125,10 @@ def class_middles(column: Column) -> tuple[FloatArray, FloatArray]:
 
 
 def _offsets(axis: Axis) -> IntArray:
-    """Return what a row in each cell adds to each class's sum, (cells, classes), in multiples of 1 / `UNIT`."""
+    """Return what a row in each cell adds to each class's sum, (cells, classes), in multiples of 1 / `UNIT`.
+
+    Cells of special and missing values add 0.
+    """
     column, support = axis.column, axis.column.support()
     classes = starts_of_classes(column)
     middle, half = class_middles(column)

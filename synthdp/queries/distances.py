@@ -212,7 +212,7 @@ def pair_tables(totals: Totals, shape: Sequence[int]) -> Iterator[tuple[Totals, 
 
 
 def _with_first(counts: AnyArray, total: int) -> AnyArray:
-    """Return counts with that of the first cell, total minus the others, put in front."""
+    """Return counts with that of the first cell, total minus the others, put in front: indicators leave it out."""
     return np.concatenate([[total - counts.sum()], counts])
 
 

@@ -173,7 +173,7 @@ def _indicators(sizes: tuple[int, ...]) -> FloatArray:
 def pack(columns: Sequence[int], shape: Sequence[int], cells: int) -> list[Clique]:
     """Divide columns into packs whose joint tables have at most ``cells`` cells (or one column).
 
-    First fit, largest first.
+    One count of a few packs then serves all tables between their columns.  First fit, largest first.
     """
     packs: list[list[int]] = []
     sizes: list[int] = []

@@ -26,7 +26,7 @@ def pairs_of(rows: Rows) -> tuple[IntArray, IntArray]:
 
 
 def pair_shares(persons: Persons, table: int, *, ordered: bool) -> IntArray:
-    """Return, for each row, the weight of the pairs in which it is the later one, (rows,); 0 where it forms none.
+    """Return, for each row, the weight of each pair in which it is the later one, (rows,); 0 where it forms none.
 
     Parameters
     ----------
