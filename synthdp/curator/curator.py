@@ -876,7 +876,10 @@ def _in_its_unit(item: Item, queries: Bounded) -> Item:
 def _guarded(
     table: object, schema: Schema | DatabaseSchema | None, neighbors: Neighbors, unit: str | None, rows: int
 ) -> tuple[PrivateTable, tuple[str, ...]]:
-    """Return the private rows of one or several tables, and undeclared column names; only names are looked at."""
+    """Return the private rows of one or several tables, and undeclared column names; only names are looked at.
+
+    Raise ParameterError where several tables come with a privacy unit of their own, as the schema names it.
+    """
     if schema is None or isinstance(schema, Schema):
         return private_table(table, schema, Adjacency(neighbors, unit, rows))
     from synthdp.curator.private_database import private_database

@@ -351,6 +351,7 @@ class Ledger:
         """Lower the loss of an entry and return what is recorded then.
 
         The reserved loss stays if a later entry of the data set exists, because answers may have been interleaved.
+        LedgerError is raised for a loss above the reserved one.
         """
         dataset, reserved = self._check_held(db, number)
         both = zip(components(in_currency(loss, type(reserved))), components(reserved), strict=True)
@@ -439,7 +440,7 @@ class Ledger:
     def _spent(self, db: sqlite3.Connection, dataset: str, cap: PrivacyLoss) -> list[tuple[float, float]]:
         """Return the losses of all counting spends on a data set as numbers, such as (epsilon, delta), to add them up.
 
-        They are converted to the kind of loss of ``cap``.
+        They are converted to the kind of loss of ``cap``; LedgerError is raised if one cannot be.
         """
         rows = db.execute("SELECT loss FROM spends WHERE dataset = ? AND state != 'returned'", (dataset,)).fetchall()
         losses = [self._loss(text) for (text,) in rows]

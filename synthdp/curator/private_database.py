@@ -420,9 +420,9 @@ def _named(person: IntArray, digests: AnyArray) -> AnyArray:
 
 
 def _matches(above: AnyArray, below: AnyArray, named: BoolArray) -> IntArray:
-    """Return, for each row below, the first row above with the same identifier, -1 if there is none.
+    """Return, for each row below, (rows,), the first row above with the same identifier, -1 if there is none.
 
-    ``named`` masks the rows below that have a key.
+    ``named`` masks the rows below that have a key; others have no row above.
     """
     if not len(above):
         return np.full(len(below), -1)
@@ -453,7 +453,7 @@ def _salts(digests: AnyArray) -> AnyArray:
 
 
 def _counts(table: TableLayout, found: _Chosen, columns: list[AnyArray], layout: Layout) -> tuple[IntArray, IntArray]:
-    """Return, for each used row, its parent's position and its term in the parent's sum.
+    """Return, for each used row, (used,) each, its parent's position and its term in the parent's sum.
 
     The term is 1 to count rows, or a power of two to record which periods have a row.
     """

@@ -278,7 +278,10 @@ def private_table(table: object, schema: Schema | None, adjacency: Adjacency) ->
 
 
 def _counts(tables: Marginals, coded: _Coded) -> Totals:
-    """Return the exact counts of some marginals, concatenated; marginals counted before need no pass over the rows."""
+    """Return the exact counts of some marginals, (cells,), one after the other.
+
+    Marginals counted before need no pass over the rows.
+    """
     new = tuple(dict.fromkeys(clique for clique in tables.cliques if clique not in coded.counts))
     counts = dict(coded.counts)
     if new:
@@ -293,7 +296,7 @@ def _counts(tables: Marginals, coded: _Coded) -> Totals:
 
 
 def _sums(statistic: Statistic, codes: SpillBuffer) -> Totals:
-    """Return a statistic's sums over all blocks of encoded rows, computed by several threads."""
+    """Return a statistic's sums over all blocks of encoded rows, computed by several threads, before `finish`."""
     blocks, sums = (block for (block,) in codes.blocks()), None
     if isinstance(statistic, AddingStatistic):
         total, adding = np.zeros(statistic.cells_added, np.int64), Lock()

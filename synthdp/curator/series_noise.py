@@ -116,7 +116,7 @@ def lattice(norms: Norms, mu: float, k: int, first: int) -> RepeatedNoise:
 
 
 def clipped(sums: IntArray, factor: IntArray, multiplier: int) -> IntArray:
-    """Return sums clipped so that no weighted sum of them overflows what noise can be added to.
+    """Return sums, (k,), clipped so that no weighted sum of them overflows what noise can be added to.
 
     The bound depends on the factor and the scale only, so that all periods are clipped alike.
     """

@@ -473,7 +473,10 @@ class SeriesRoom:
         return {part: [record[f"{part}{i}"] for i in count] for part in ("sums", "multiplier", "sigma", "moves")}
 
     def _sums_of(self, plan: dict[str, AnyArray], period: int) -> list[IntArray]:
-        """Return the stored exact sums of one column of a plan's factor: all rows up to its start, or one later period."""
+        """Return the stored exact sums, (k,) for each statistic, of one column of a plan's factor.
+
+        They are of all rows up to its start, or of one later period.
+        """
         start = int(plan["start"])
         name = f"{KEPT}{start:04}" if period == start else f"{ANSWERS}{period:04}"
         sums = self._state.read(name, starting="sums")

@@ -129,10 +129,10 @@ class Histories:
         object.__setattr__(self, "heaps", days_to_heaps(self.layout, self.barriers))
 
     def together(self, key: tuple[int, str]) -> tuple[tuple[int, str], ...]:
-        """Return the attributes that are drawn by one law with one, itself included: days and the day that they lead to.
+        """Return the attributes that are drawn by one law with one, itself included, by table and attribute.
 
-        Only where that day has single days of many rows; else itself alone.  A fit divides one step among the tables of
-        all.
+        They are days and the day that they lead to, where that day has single days of many rows; else the attribute
+        alone.  A fit divides one step among the tables of all.
         """
         for one in self.heaps.values():
             if key in (one.days, one.second):
@@ -254,7 +254,7 @@ class _Pass:
     def run(self) -> FloatArray:
         """Draw all attributes of all rows, first the first row of each parent.
 
-        Return each row's probability to be allowed.
+        Return each row's probability to be allowed, (rows,); 1 where nothing is asked of it.
         """
         rows = self.persons.tables[self.table]
         weights = np.ones(len(rows))
@@ -427,8 +427,8 @@ class _Pass:
     def _drawn_before(self, barrier: Barrier, index: IntArray) -> IntArray:
         """Return, for some rows, the earlier drawn cell on which a rule's restriction depends, (rows of ``index``,).
 
-        Where days between lead to the restricted cell, both are numbered together: cell of the other times the number
-        of cells of days, plus the days.
+        Where days between lead to the restricted cell, both are numbered together.  The number is the cell of the other
+        times the number of cells of days, plus the days.
         """
         rows_above, layout = self.persons.tables[barrier.above], self.model.layout.tables[barrier.above]
         in_pattern = barrier.other == layout.period and layout.order is Order.PATTERN
@@ -449,7 +449,7 @@ class _Pass:
     def _given(self, law: _Law, k: int, index: IntArray, sums: Mapping[str, IntArray], *, back: int) -> IntArray:
         """Return, for some rows, the index on a factor's first axis: what the attribute's law is conditioned on.
 
-        ``back`` says how many rows earlier to look.
+        (rows of ``index``,).  ``back`` says how many rows earlier to look.
         """
         table = law.of.factors[k].table
         if table.kind is not Kind.TRIPLE:
@@ -462,10 +462,10 @@ class _Pass:
     def _given_one(
         self, table: PersonTable, above: IntArray | None, index: IntArray, sums: Mapping[str, IntArray], *, back: int
     ) -> IntArray:
-        """Return, for some rows, the group of the conditioning attribute of a two-attribute table.
+        """Return, for some rows, the group of the conditioning attribute of a two-attribute table, (given rows,).
 
-        For tables of equal values it is the cell in the earlier row; for the period of a first row, one more group than
-        there are.
+        For tables of equal values it is the cell in the earlier row.  For the period of a first row it is one more
+        group than there are.
         """
         rows = self.persons.tables[self.table]
         if above is not None:

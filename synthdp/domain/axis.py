@@ -76,7 +76,7 @@ class Axis:
         return f"Axis({self.name!r}, {type(self.column).__name__}, {self.size} cells)"
 
     def named(self, name: str) -> Axis:
-        """Return the same cells for another column with the same declaration, such as another slot of a person's record."""
+        """Return the same cells for another column with the same declaration: the slots of a person's record."""
         found = copy(self)
         object.__setattr__(found, "name", name)
         return found

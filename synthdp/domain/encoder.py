@@ -208,7 +208,7 @@ def _steps_of(steps: Steps, values: AnyArray) -> AnyArray:
 
 
 def _whole(values: AnyArray, first: int, last: int) -> AnyArray:
-    """Clip whole numbers of steps to first..last, and return their distance from ``first``.
+    """Clip whole numbers of steps, (n,), to first..last, and return their distance from ``first``, (n,).
 
     It may be up to 2^63, so it is unsigned.
     """
@@ -270,11 +270,9 @@ def _whole_number(level: object) -> int | None:
 
 
 def _decimal_values(interval: Interval, grid: Grid, indices: IntArray) -> FloatArray:
-    """Return the value of each regular grid point of an interval.
+    """Return the value of each regular grid point of an interval, (n,).
 
-    The bounds at the ends, else the shortest decimal inside.
-
-    A special value is never returned.
+    The bounds at the ends, else the shortest decimal inside.  A special value is never returned.
     """
     different, place = _different(indices, grid.regular)
     low, high = edges_of(interval, different), edges_of(interval, different + 1)

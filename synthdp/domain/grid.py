@@ -203,7 +203,10 @@ def points_of_today(column: Column, points: AnyArray) -> IntArray:
 
 
 def labels_of(column: Column) -> tuple[Level, ...]:
-    """Return the levels of a labelled column in grid point order; the label for "other" comes last."""
+    """Return the levels of a labelled column in grid point order; the label for "other" comes last.
+
+    SchemaError is raised for a column without levels.
+    """
     support = column.support()
     if not isinstance(support, Levels):
         raise SchemaError(f"a column of type {type(column).__name__} has no levels")

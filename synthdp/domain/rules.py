@@ -201,7 +201,10 @@ def rule_domain(schema: Schema, rules: Sequence[Rule], *, bins: int) -> Domain:
 
 
 def _cuts(column: Column, marks: Sequence[AnyArray], bins: int) -> AnyArray:
-    """Return the numbers at which a column's marks change, and the borders of ``bins`` equal parts."""
+    """Return the numbers at which a column's marks change, and the borders of ``bins`` equal parts, sorted.
+
+    Columns that are compared are cut at the numbers of all, so that cells are comparable.
+    """
     regular = grid_of(column).regular
     stacked = np.column_stack(marks)[:regular]
     changes = np.flatnonzero((stacked[1:] != stacked[:-1]).any(axis=1)) + 1
@@ -289,7 +292,7 @@ def _listed(schema: Schema, rule: Combinations) -> Listed:
 
 
 def _kinds(meant: Sequence[BoolArray]) -> IntArray:
-    """Return a number for each grid point, equal for points in the same sets; -1 for points in no set."""
+    """Return a number for each grid point, (points,), equal for points in the same sets; -1 for points in no set."""
     within = np.zeros(len(meant[0]), np.int64)
     kind = np.full(len(within), -1)
     for number, mask in enumerate(meant):

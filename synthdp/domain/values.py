@@ -135,7 +135,11 @@ def _position(column: Column, value: object) -> int | None:
 
 
 def _range(column: Column, grid: Grid, ends: tuple[Any, Any], name: str) -> tuple[int, int]:
-    """Return the first and the last grid point between two named ends, both inclusive."""
+    """Return the first and the last grid point between two named ends, both inclusive.
+
+    A range within one grid point gives that point.  ParameterError is raised where the ends are exchanged, or the
+    column has no value between.
+    """
     low, high = ends
     if column.labelled:
         first = 0 if low is None else _index_of(column, grid, low, name)

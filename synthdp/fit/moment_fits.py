@@ -120,7 +120,7 @@ def _step(
     features: FloatArray,
     log_prior: FloatArray,
 ) -> tuple[FloatArray, _Dual]:
-    """Take one Newton step for each problem, halved until its dual falls enough; return the new y and state."""
+    """Take one Newton step for each problem, halved until its dual falls enough; return new y, (d, p), and state."""
     hessians = dual_hessians(state.weights, variance, features=features)
     direction = -np.linalg.solve(hessians, state.gradients[:, :, None])[:, :, 0]
     slope = (direction * state.gradients).sum(axis=1)
@@ -385,7 +385,10 @@ def _points_grid(points: FloatArray) -> ChebyshevGrid:
 
 
 def _log_prior(prior: FloatArray, *, nodes: int) -> FloatArray:
-    """Return the logarithms of a prior over nodes; raise ParameterError unless it is finite and not negative."""
+    """Return the logarithms of a prior over nodes, (nodes,), normalised; -inf where it is 0.
+
+    Raise ParameterError unless it is finite, not negative and not all zero.
+    """
     weights = np.asarray(prior, dtype=np.float64)
     if weights.shape != (nodes,):
         raise ParameterError(f"prior must have one weight per node ({nodes}), not shape {weights.shape}")

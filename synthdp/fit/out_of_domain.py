@@ -160,7 +160,7 @@ class OutOfDomain:
         return np.concatenate(counts)
 
     def add(self, table: FloatArray, clique: Clique) -> FloatArray:
-        """Put the estimated out-of-domain rows back into a model's table, flat, to compare it with measured ones.
+        """Put the estimated out-of-domain rows back into a model's table, (cells,), to compare it with measured ones.
 
         All of a column's go to its first out-of-domain cell, spread over the other columns like all rows.
         """
@@ -281,7 +281,7 @@ def merged_in_domain(merged: Iterable[NoisyTable], out_of_domain: OutOfDomain) -
 def consistent_merged(
     tables: Sequence[NoisyTable], merged: Sequence[NoisyTable], out_of_domain: OutOfDomain
 ) -> tuple[NoisyTable, ...]:
-    """Return tables of merged codes without out-of-domain rows that agree with the tables of all codes.
+    """Return tables of merged codes without out-of-domain rows that agree with the tables of all codes; none of none.
 
     Parameters
     ----------

@@ -303,7 +303,7 @@ def _domain(schema: Schema, names: Sequence[str], bins: Mapping[str, int]) -> Do
 
 
 def _listed(wish: Any) -> list[Any]:
-    """Return the sets of columns that a user named, as a list."""
+    """Return the sets of columns that a user named, as a list; raise ParameterError unless it can be read as one."""
     if isinstance(wish, Marginals):
         return [tuple(wish.domain.names[j] for j in clique) for clique in wish.cliques]
     if isinstance(wish, (Marginal, str)):

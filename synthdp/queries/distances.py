@@ -320,7 +320,7 @@ class PairDistances:
         return np.concatenate(found, dtype=np.int64)
 
     def _expected(self, column: int) -> IntArray:
-        """Return a column's expected tables with all later columns, side by side.
+        """Return a column's expected tables with all later columns, side by side, (its cells, all of theirs).
 
         They are in multiples of 1 / ``denominator``.
         """

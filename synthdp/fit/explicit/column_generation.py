@@ -171,7 +171,10 @@ class ColumnGeneration:
         return GridFit(support=master.support[carry], fit=fit)
 
     def _start(self, problem: GridProblem, start: Codes | None, *, rng: Generator) -> IntArray:
-        """Return the (c, d) codes of the first grid points: the caller's, checked, or uniformly drawn ones."""
+        """Return the (c, d) codes of the first grid points: the caller's, checked, or uniformly drawn ones.
+
+        ParameterError is raised for codes outside of the grid.
+        """
         shape = problem.basis.shape
         if start is None:
             return uniform_codes(shape, self.initial_points, rng=rng)

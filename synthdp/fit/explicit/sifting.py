@@ -152,7 +152,7 @@ def _nearly_tight(scores: FloatArray, multipliers: FloatArray) -> BoolArray:
 
 
 def _most_violated(scores: FloatArray, violated: BoolArray, count: int) -> IntArray:
-    """Return the positions of the most violated rows, at most ``count``, to be added to the program."""
+    """Return the positions of the most violated rows, (rows,), at most ``count``, to be added to the program."""
     rows = np.flatnonzero(violated)
     if rows.size <= count:
         return rows

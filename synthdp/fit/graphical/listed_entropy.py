@@ -223,9 +223,9 @@ class _Basis:
 
 
 def _contrasts(n: int) -> FloatArray:
-    """Return n functions on n cells, one a row, orthogonal and of mean square 1.
+    """Return n functions on n cells, (n, n), one a row, orthogonal and of mean square 1.
 
-    The constant, then Helmert's contrasts.
+    The constant, then Helmert's contrasts.  Effects are sums of such functions.
     """
     found = np.zeros((n, n))
     found[0] = 1.0
@@ -236,7 +236,10 @@ def _contrasts(n: int) -> FloatArray:
 
 
 def _orthonormal(margin: FloatArray) -> FloatArray:
-    """Return the contrasts made orthonormal under a margin (Gram-Schmidt), one a row."""
+    """Return the contrasts made orthonormal under a margin (Gram-Schmidt), (n, n), one function a row.
+
+    A fit then begins where features are uncorrelated.
+    """
     root = np.sqrt(margin)
     directions, sizes = np.linalg.qr((_contrasts(len(margin)) * root).T)
     return np.asarray(np.sign(np.diag(sizes))[:, None] * directions.T / root, np.float64)
@@ -303,7 +306,10 @@ class _Problem:
     ridges: FloatArray
 
     def minimum(self, start: FloatArray, scale: FloatArray, *, steps: int, tolerance: float) -> FloatArray:
-        """Return the potentials that minimise the dual, by L-BFGS; ``scale`` makes the variables comparable."""
+        """Return the potentials of the measured features, (n,), that minimise the dual, by L-BFGS.
+
+        ``scale``, (n,), makes the variables comparable: the steps are in potentials divided by it.
+        """
 
         def evaluate(x: FloatArray) -> tuple[float, FloatArray]:
             potentials = x * scale
@@ -324,7 +330,7 @@ class _Problem:
         return np.asarray(found.x * scale, np.float64)
 
     def weights(self, potentials: FloatArray) -> FloatArray:
-        """Return the probability of every cell, (cells,), under given potentials."""
+        """Return the probability of every cell, (cells,), under given potentials of the measured features, (n,)."""
         return _softmax(self._log_weights(potentials))
 
     def _log_weights(self, potentials: FloatArray) -> FloatArray:

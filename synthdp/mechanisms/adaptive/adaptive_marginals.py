@@ -382,7 +382,8 @@ class AdaptiveMarginals(HasPrivacyCost):
     def _gain_of_one_ways(self, known: Knowledge, workload: Workload) -> Callable[[float], float]:
         """Return the function from a budget share to the error, in rows, that re-measuring the one-ways would save.
 
-        The planner compares this with what the same share would gain in tables.
+        The planner compares this with what the same share would gain in tables, so it is multiplied by
+        `ONE_WAYS_IN_TABLES`.  It is 0 for a share of 0.
         """
         columns = range(len(known.domain))
         weights = [sum(workload.weight((min(a, b), max(a, b))) for b in columns if b != a) for a in columns]

@@ -124,7 +124,7 @@ def _fitted(counts: FloatArray, total: float, edges: FloatArray, like: str) -> F
 
 
 def _about(value: float, ends: FloatArray) -> FloatArray:
-    """Return a range around a value that is a tenth as wide as ``ends``: the next round of the grid search."""
+    """Return a range around a value, (2,), that is a tenth as wide as ``ends``: the next round of the grid search."""
     half = float(ends[1] - ends[0]) / 20
     return np.array([value - half, value + half])
 

@@ -175,6 +175,8 @@ def worth_measuring(
 ) -> list[Clique]:
     """Choose the pairs whose tables, measured with equal noise, together gain most beyond what their noise hides.
 
+    Empty where no pair gains anything.
+
     Parameters
     ----------
     errors

@@ -45,7 +45,7 @@ class Stage:
     weight: int
 
     def factor(self, at_most: int) -> IntArray:
-        """Return the matrix by which the stage's periods share noise.
+        """Return the matrix by which the stage's periods share noise, in multiples of 1 / `UNIT`; see `optimal_factor`.
 
         ``at_most`` is in how many periods a person may have rows.
         """

@@ -193,7 +193,7 @@ class PersonTable:
         )
 
     def cells(self, persons: Persons) -> tuple[IntArray, IntArray]:
-        """Return the flat cell and the weight of every row that counts in the table."""
+        """Return the flat cell and the weight of every entry that counts in the table, (entries,) each."""
         return self.entries(persons)[1:]
 
     def entries(self, persons: Persons) -> tuple[IntArray, IntArray, IntArray]:

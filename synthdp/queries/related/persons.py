@@ -60,12 +60,12 @@ class Rows:
 
     @property
     def later(self) -> IntArray:
-        """Positions of the rows that follow another row of the same parent."""
+        """(later,) positions of the rows that follow another row of the same parent."""
         return np.flatnonzero(self.rank > 0)
 
     @property
     def third(self) -> IntArray:
-        """Positions of the rows that follow at least two rows of the same parent."""
+        """(third,) positions of the rows that follow at least two rows of the same parent."""
         return np.flatnonzero(self.rank > 1)
 
 
