@@ -95,7 +95,10 @@ def _are_far(seen: Sequence[float], counts: NoisyCounts) -> list[float]:
 
 
 def _zero_is_far(counts: NoisyCounts) -> bool:
-    """Return whether zero lies far from all other numbers, given noisy counts of these by powers of two."""
+    """Return whether zero lies far from all other numbers, given noisy counts of these by powers of two.
+
+    Then it stands for something else, such as no answer; see `FAR_FROM_ZERO`.
+    """
     lower, upper = clear_ends(counts) or (0.0, 0.0)
     near, far = sorted((abs(lower), abs(upper)))
     return lower * upper > 0 and near >= FAR_FROM_ZERO and far <= 4 * near

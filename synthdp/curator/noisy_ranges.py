@@ -220,7 +220,10 @@ def is_narrow(counts: NoisyCounts, lower: float, upper: float, *, whole: bool = 
 
 
 def span_of_parts(counts: NoisyCounts, part: float, *, whole: bool = False) -> float:
-    """Return a lower bound on the span of the numbers, from the first and last filled bin, each of width ``part``."""
+    """Return a lower bound on the span of the numbers, from the first and last filled bin, each of width ``part``.
+
+    A range is narrow beside it, or is cut to a multiple of it.
+    """
     first, last = _filled(counts)
     return _least_span(part * (last - first - 2), apart=last - first > 1, whole=whole)
 

@@ -542,7 +542,10 @@ def _masked(probability: FloatArray, mask: BoolArray | FloatArray) -> FloatArray
 
 
 def _chosen(layout: Layout, tables: list[Rows], persons: IntArray) -> list[Rows]:
-    """Return the rows of chosen persons in all tables, renumbered; a person may be chosen more than once."""
+    """Return the rows of chosen persons in all tables, renumbered; a person may be chosen more than once.
+
+    Of many persons drawn under conditions, these are the ones that are kept.
+    """
     found: list[Rows] = []
     chosen: list[IntArray] = []
     for i, rows in enumerate(tables):

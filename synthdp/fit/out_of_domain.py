@@ -206,7 +206,7 @@ def in_domain_cells(table: NoisyTable, releasable: Sequence[BoolArray]) -> Noisy
 
 
 def all_cells(table: NoisyTable, releasable: Sequence[BoolArray]) -> NoisyTable:
-    """Return a table over all cells from one over the cells in domain; the others are 0."""
+    """Return a table over all cells from one over the cells in domain, as fits take it; the others are 0."""
     shape = [len(cells) for cells in releasable]
     found = np.zeros(table_size(shape, table.clique))
     mask = np.ones(1, np.bool_)

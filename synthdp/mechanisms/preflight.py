@@ -340,7 +340,7 @@ def discovery_part(budget: PrivacyLoss, share: float) -> PrivacyLoss:
 def discovery_ends(share: float) -> tuple[float, float]:
     """Return the shares of the budget spent when a careful discovery may be given up.
 
-    These are after the row count, and at its end.
+    These are after the row count, and at its end.  An account must know them before any row is read; see `EarlyEnds`.
 
     Parameters
     ----------
@@ -351,7 +351,10 @@ def discovery_ends(share: float) -> tuple[float, float]:
 
 
 def takes(mechanism: TableMechanism, schema: Schema) -> bool:
-    """Return whether a mechanism can make a table of this schema with its workload and target."""
+    """Return whether a mechanism can make a table of this schema with its workload and target.
+
+    A discovery asks it before it leaves out a column in which it found nothing.
+    """
     try:
         mechanism.output_schema(schema)
     except SynthDPError:

@@ -61,7 +61,10 @@ class Workload:
     rest: float = 0.0
 
     def wishes(self, clique: Clique) -> bool:
-        """Return whether a set of the workload contains this clique; always true if all sets matter alike."""
+        """Return whether a set of the workload contains this clique; always true if all sets matter alike.
+
+        Tables that are not wished share a small part of the budget.
+        """
         return self.weights is None or any(set(clique) <= set(wished) for wished, _ in self.weights)
 
     def weight(self, clique: Clique) -> float:

@@ -171,7 +171,10 @@ def _margin(effects: GLSEffects, column: int, total: float) -> FloatArray:
 
 
 def _logs_of_products(margins: Sequence[FloatArray]) -> FloatArray:
-    """Return the log-probability of every cell, (cells,), if columns were independent with these margins."""
+    """Return the log-probability of every cell, (cells,), if columns were independent with these margins.
+
+    The fit begins there.
+    """
     logs = np.zeros(1)
     for margin in margins:
         logs = np.add.outer(logs, np.log(margin)).ravel()
@@ -214,7 +217,7 @@ class _Basis:
         return _transformed(weights, self._rows)
 
     def squares(self, weights: FloatArray) -> FloatArray:
-        """Return the means of all squared features under (cells,) weights, (cells,)."""
+        """Return the means of all squared features under (cells,) weights, (cells,), for their variances."""
         return _transformed(weights, self._squares)
 
     def combined(self, potentials: FloatArray) -> FloatArray:

@@ -24,7 +24,7 @@ public rows longer though they differ.  Tuned: with 2, noise counts as real in o
 def bias(counts: FloatArray, expected: FloatArray, stddev: float, *, ratio: float, free: int | None = None) -> float:
     """Return the mean squared difference t of private and public counts beyond noise and sampling error.
 
-    It is 0 if these explain it.
+    The larger, the less public counts are trusted.  It is 0 if chance explains the whole difference.
 
     Parameters
     ----------

@@ -185,7 +185,10 @@ class Knowledge:
 
     @property
     def margins(self) -> list[FloatArray]:
-        """Per column, (groups,): estimated rows in its groups, misfits included, >= 0, all with the same sum."""
+        """Per column, (groups,): estimated rows in its groups, misfits included, >= 0, all with the same sum.
+
+        Tables of independent columns, from which scores are measured, are made of them.
+        """
         return [project_to_simplex(table.counts, max(self.total, 1.0)) for table in self.one_way_tables]
 
     @property
@@ -201,7 +204,10 @@ class Knowledge:
 
     @property
     def pooled_effects(self) -> GLSEffects:
-        """Least-squares estimates of main effects and interactions from all answers, over releasable groups."""
+        """Least-squares estimates of main effects and interactions from all answers, over releasable groups.
+
+        A fit over all cells takes these instead of tables.
+        """
         return self.out_of_domain.pooled((*self.one_way_tables, *self.tables, *self.effects))
 
     @property

@@ -264,7 +264,7 @@ class Batch:
         return candidate.clique in self.shares and self.levels.get(candidate.clique, 0) == candidate.level
 
     def times(self, part: float) -> Batch:
-        """Return the same tables with every share multiplied by ``part``."""
+        """Return the same tables with every share multiplied by ``part``, so that some of the budget is held back."""
         tree, off_tree = ({c: part * share for c, share in some.items()} for some in (self.tree, self.off_tree))
         return replace(self, tree=tree, off_tree=off_tree)
 

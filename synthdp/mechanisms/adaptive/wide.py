@@ -295,7 +295,10 @@ def plan_components(
 
 
 def related(cliques: Sequence[Clique], columns: int) -> list[Clique]:
-    """Return the connected components of columns joined by cliques; columns in no clique are left out."""
+    """Return the connected components of columns joined by cliques; columns in no clique are left out.
+
+    Each is fitted on its own.
+    """
     group: dict[int, set[int]] = {}
     for clique in cliques:
         union = set(clique).union(*(group[j] for j in clique if j in group))

@@ -79,6 +79,8 @@ def beyond_shared(gains: FloatArray, tables: Sequence[PersonTable], counts: Mapp
 def related(noisy: FloatArray, expected: FloatArray, stddev: float) -> bool:
     """Return whether a noisy table differs from what is expected by more than its noise explains (sum of squares).
 
+    Only such a table is worth measuring again with more budget; see `CLEARLY`.
+
     Parameters
     ----------
     noisy, expected

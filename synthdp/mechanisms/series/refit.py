@@ -149,7 +149,10 @@ class Refit:
         return self.particles.fit(tree, tables, total=total, rng=rng, products=products)
 
     def _of_cells(self, model: SyntheticModel, said: GLSEstimates, total: float) -> Explicit:
-        """Fit all main effects and interactions by maximum entropy over every possible combination of groups."""
+        """Fit all main effects and interactions by maximum entropy over every possible combination of groups.
+
+        For plans that measured them all, over few combinations.  Cells without weight are left out.
+        """
         kept, shape = said.kept, model.domain.shape
         sizes = [int(groups.sum()) for groups in kept]
         possible = np.ones(sizes, np.bool_)
@@ -166,7 +169,10 @@ class Refit:
 
 
 def _related(cliques: Sequence[Clique], columns: int) -> tuple[Clique, ...]:
-    """Return the connected components of columns joined by cliques, sorted; a column in no clique is one of its own."""
+    """Return the connected components of columns joined by cliques, sorted; a column in no clique is one of its own.
+
+    In wide tables each is fitted on its own.
+    """
     pairs = [(clique[0], j) for clique in cliques for j in clique[1:]]
     first, second = (np.array([pair[side] for pair in pairs], np.int64) for side in (0, 1))
     joined = sparse.csr_array((np.ones(len(pairs)), (first, second)), shape=(columns, columns))
