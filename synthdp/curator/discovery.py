@@ -107,6 +107,7 @@ times worse than independent columns with declared bounds and levels.  Tuned: do
 T = TypeVar("T")
 """The type of a noisy answer."""
 PaidRead = Callable[[Item, Callable[[PrivateTable], T]], T]
+"""Charges a receipt item, lends the table to a function that answers with noise, and returns its answer."""
 
 
 @dataclass(frozen=True, slots=True)

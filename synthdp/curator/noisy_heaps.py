@@ -97,7 +97,7 @@ def _are_far(seen: Sequence[float], counts: NoisyCounts) -> list[float]:
 def _zero_is_far(counts: NoisyCounts) -> bool:
     """Return whether zero lies far from all other numbers, given noisy counts of these by powers of two.
 
-    Then it stands for something else, such as no answer; see `FAR_FROM_ZERO`.
+    Then it is a value apart, and does not widen their range; see `FAR_FROM_ZERO`.  Not if none of them is significant.
     """
     lower, upper = clear_ends(counts) or (0.0, 0.0)
     near, far = sorted((abs(lower), abs(upper)))

@@ -29,7 +29,8 @@ persons each against the same noise.  Tuned; not measured.
 """
 
 MOST_PATTERN = 8
-"""With at most this many periods, the set of a person's periods is modelled as one value, of 2^8 = 256. A safety limit.
+"""With at most this many periods, the set of a person's periods is modelled as one value, of 2^8 = 256.  A safety
+limit: each further period doubles it.
 """
 
 MOST_PERIODS = 64

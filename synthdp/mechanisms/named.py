@@ -199,7 +199,9 @@ def _one_ways(bins: Any) -> dict[str, Any]:
 
 
 _WORKLOAD = {"workload": _as("workload")}
+"""The setting ``workload``, for mechanisms that take sets of columns, as entry of `Named.takes`."""
 _ADAPTIVE = {**_WORKLOAD, "target": _as("target"), "bins": _one_ways, "places": _as("places"), "public": _as("public")}
+"""The settings of adaptive marginals, and of what chooses them, as entry of `Named.takes`."""
 _FITTER = {"solver": _as("solver")}
 """The setting ``solver``, for mechanisms that fit weights on a support, as entry of `Named.takes`."""
 

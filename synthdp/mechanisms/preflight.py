@@ -76,7 +76,11 @@ def _kinds(domain: Domain) -> list[Statistic]:
 
 T = TypeVar("T")
 Ask = Callable[..., Release[Any]]
+"""A mechanism's method ``release``, which `salvaged` decorates."""
 Simplest = Callable[[Any, Curator, tuple[Measurements, ...]], tuple[Any, tuple[str, ...]]]
+"""Makes the simplest output of a mechanism that failed: from it, the curator and what was measured.  Returns notes
+too.
+"""
 
 
 def last_of(stages: Iterator[T]) -> tuple[T, Exception | None]:

@@ -64,6 +64,7 @@ _RANGES = 2**12
 time."""
 
 _Cost: TypeAlias = Callable[[float], float]
+"""The loss that noise of a scale costs, as an epsilon or a rho."""
 
 
 def check_opendp() -> None:

@@ -28,7 +28,8 @@ MOST_PATTERNS = 200_000
 """Largest number of sets of periods whose costs are computed one by one; beyond it a bound is used, to save time."""
 
 FITTED_PATTERNS = 1_000
-"""Largest number of sets of periods for which a factor is optimised numerically; beyond it a standard factor is used.
+"""Largest number of sets of periods for which a factor is optimised numerically; beyond it a standard factor is used,
+to save time.
 """
 
 SHARPNESS = (4, 16, 64, 200)
@@ -37,7 +38,7 @@ nearer to the maximum but less smooth, so each fit starts from the one before.
 """
 
 STEPS, MEMORY = 1500, 30
-"""Most L-BFGS steps of each fit, and the number of past steps it remembers."""
+"""Most L-BFGS steps of each fit, and the number of past steps it remembers.  They limit time and memory."""
 
 
 def prefix_sums(periods: int) -> FloatArray:

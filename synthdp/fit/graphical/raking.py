@@ -258,7 +258,10 @@ class _Block:
 
 
 def _turn(table: NoisyTable, model: Graphical) -> tuple[bool, bool]:
-    """Return the sort key of a table's turn: tables outside of the tree first, one-ways last, as the last is most exact."""
+    """Return the sort key of a table's turn: tables outside of the tree first, and one-ways last.
+
+    The tables that are raked last are met most exactly.
+    """
     return table.clique in model.potentials, len(table.clique) == 1
 
 

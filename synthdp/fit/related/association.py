@@ -11,7 +11,7 @@ import numpy as np
 from synthdp.arrays import FloatArray
 
 SWEEPS = 30
-"""Iterations of proportional fitting of a table to its margins.  A safety limit."""
+"""Iterations of proportional fitting of a table to its margins.  A safety limit of time."""
 
 ROUNDS, STRONGEST = 8, 12.0
 """Most Gauss-Newton steps when an association is fitted, and the bound on its parameters.  Numerical tolerances."""

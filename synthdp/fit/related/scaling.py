@@ -13,7 +13,9 @@ from synthdp.queries.related.person_tables import Kind
 from synthdp.randomness import Generator
 
 MOST_STEP = 1.0
-"""Largest change of a factor's logarithm in one sweep.  A numerical tolerance."""
+"""Largest change of a factor's logarithm in one sweep.  A numerical tolerance, so that chance in few drawn persons
+moves none far.
+"""
 
 LAST = 0.25
 """Fraction of the sweeps, at the end, that draw the full number of persons; earlier ones, far from the result, draw at

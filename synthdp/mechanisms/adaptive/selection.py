@@ -48,7 +48,7 @@ DIVISIONS = 2
 """Iterations of dividing a batch's budget among its tables.  A tolerance: no other division gains 1 % more."""
 
 MAX_TRIPLES = 3000
-"""Tables of three columns are candidates when there are no more of them than this.  A safety limit."""
+"""Tables of three columns are candidates when there are no more of them than this.  A safety limit of time."""
 
 FEW_CELLS = 4096
 """Candidates of at most this many cells are evaluated in one vectorized call, larger ones singly.  A safety limit of

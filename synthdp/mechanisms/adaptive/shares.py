@@ -21,7 +21,8 @@ of the budget surer, and leaves less to divide.  Tuned; no sweep is on record.
 
 ONE_WAY_LEVEL, ONE_WAY_LEVEL_ALONE = 0.1, 0.13
 """Share of the budget for the first histograms of all columns when their noise, summed over a column, is .2 % of the
-rows; ONE_WAY_LEVEL_ALONE where no later table improves them, as only the interactions of pairs are measured.
+rows; ONE_WAY_LEVEL_ALONE where no later table improves them, as only the interactions of pairs are measured.  More
+noise raises it, by .22 for each factor of ten, as columns have to come out right first.
 """
 
 ONE_WAYS = (0.1, 0.8)
@@ -53,7 +54,7 @@ ROUND_SIGNALS = (7_500.0, 15_000.0)
 
 ONE_WAYS_KNOWN = 1_500.0
 """Signal (rows / stddev of a table measured with the whole budget) above which only a pair's interaction is measured,
-since its margins tell little that is new.
+since its margins tell little that is new.  Below it whole tables are measured, which improve the margins too.
 """
 
 SCREENS = (0.07, 0.1)

@@ -44,7 +44,7 @@ smoothing than a smooth one by its absence.
 """
 
 LEAST_BINS = 3
-"""Fewest bins that a prior is fitted to.  A convention."""
+"""Fewest bins that a prior is fitted to.  Fewer say too little of a law that all share.  A convention."""
 
 LEAST_NOISE = 1e-7
 """Noise below this fraction of the rows counts as none, and counts are not smoothed.  A numerical tolerance."""

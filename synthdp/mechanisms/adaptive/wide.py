@@ -50,7 +50,7 @@ CANDIDATES = 24
 
 CLEAR = 5.0
 """A measured relation is kept for the fit if its sum of squares exceeds what noise and chance make by this many
-standard deviations.
+standard deviations.  A larger one loses weaker relations, a smaller one fits more that are noise.
 """
 
 CELLS_A_COLUMN = 2_000

@@ -29,6 +29,8 @@ measured.
 """
 
 Fineness = Literal["threes", "pairs", "steps"]
+"""What groups are for: tables of three attributes, of two, or of a value and the next.  Each has a number of its own.
+"""
 FEWEST, MOST = 6, 12
 """Number of groups of an ordered column: FEWEST in tables of three attributes, from FEWEST to MOST in tables of two.
 More show finer relations, but a table has their product of cells, with as much noise in each.  Tuned; not measured.

@@ -16,7 +16,8 @@ from synthdp.arrays import Codes, IntArray
 from synthdp.domain.histories import NO_PARENT_ROW, STATE, Layout, Order
 
 MOST_SHARED = 2**16
-"""Largest least common multiple used as the whole number that stands for 1; beyond, a power of two is.  A safety limit.
+"""Largest least common multiple used as the whole number that stands for 1; beyond, a power of two is.  A safety
+limit, so that weighted sums fit 64 bits.
 """
 
 
