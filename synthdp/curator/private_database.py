@@ -338,9 +338,10 @@ def _chosen(
     chosen: Sequence[_Chosen],
     persons: int,
 ) -> tuple[_Chosen, IntArray]:
-    """Return which rows of table ``i`` enter the records, and a mask of the persons who have more rows than enter.
+    """Return which rows of table ``i`` enter the records, and (persons,) 1 for persons of whom some row does not.
 
-    ``owner`` numbers each row's person; ``chosen`` holds the choices of the tables above.
+    A row does not enter if there are too many, or if it has no used parent row or no regular period where one is
+    needed.  ``owner`` numbers each row's person; ``chosen`` holds the choices of the tables above.
     """
     kind = layout.tables[i]
     table = tables[kind.name]

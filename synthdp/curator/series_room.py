@@ -400,7 +400,8 @@ class SeriesRoom:
     ) -> tuple[EncodedPeriod, AnyArray]:
         """Return a period's encoded rows and the (n, 2) hashes of its units; exhausted units are left out.
 
-        A unit is exhausted if it had rows in as many earlier periods as the terms allow.
+        A unit is exhausted if it had rows in as many earlier periods as the terms allow.  No unit is tracked where all
+        may have rows in every period.
         """
         adjacency, most, (table, taken_back) = self.terms.adjacency, self.terms.most_periods, tables
         units = None

@@ -83,6 +83,8 @@ hardly fall.  Tuned; no sweep is on record.
 def one_way_share(cells: Sequence[int], budget: BudgetAllocation, *, total: float) -> float:
     """Return the budget share of the first histograms of all columns: larger where their noise is large for the rows.
 
+    Half of what is left where there is one column alone.
+
     Parameters
     ----------
     cells
