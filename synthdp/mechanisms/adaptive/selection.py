@@ -56,8 +56,9 @@ memory.
 """
 
 MAX_REJECTIONS = 40
-"""Number of candidates that fit neither the tree nor the list of tables beside it, after which no more are tried.
-A safety limit of time."""
+"""Number of candidates that found no place, after which no more are tried for the junction tree.  Those left gain
+less, and each try takes time.  A safety limit of time.
+"""
 
 
 KEPT = 0.2
