@@ -90,7 +90,7 @@ class OutOfDomain:
         """Return a table over all cells as it would be if all rows were in domain; 0 in the other cells.
 
         Its effect of each set of columns is taken from the rows in domain in these columns, scaled to the total.  An
-        interaction alone says nothing of the rows that it leaves out.
+        interaction alone says nothing of the rows that it leaves out: it is scaled up as if these were independent.
         """
         releasable = self.releasable
         if table.alone:

@@ -67,8 +67,9 @@ def smoothed_ratio(tables: Sequence[tuple[FloatArray, FloatArray, float, int]], 
     """Return the variance ratio v of smoothed public counts, estimated from all noisy tables; between 0 and ``ratio``.
 
     Expected counts of smoothed public rows that have the private one-ways are nearer to the private ones than the
-    public rows' own.  Each table tells (y - m)^2 - sigma^2 over m, by a sum of squares of normal numbers; the tables'
-    estimates are averaged by precision, and v is as likely to be anywhere in its range beforehand.
+    public rows' own.  Each table tells (y - m)^2 - sigma^2 over m, by a sum of squares of normal numbers.  The tables'
+    estimates are averaged by precision, and v is as likely to be anywhere in its range beforehand.  It is ``ratio``
+    where no table tells anything.
 
     Parameters
     ----------

@@ -51,6 +51,9 @@ not measured.
 def smoothed(noisy: FloatArray, stddev: float, otherwise: Callable[[FloatArray], FloatArray]) -> FloatArray:
     """Smooth the noisy histograms of one number, (groups, cells), to the degree that their noise requires.
 
+    Those of few cells are left to ``otherwise``.  In a tail that may be noise alone, the lower of two estimates is
+    taken: the best of all, and the best of the smooth ones.
+
     Parameters
     ----------
     noisy
