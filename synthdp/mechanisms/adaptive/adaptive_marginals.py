@@ -370,7 +370,8 @@ class AdaptiveMarginals(HasPrivacyCost):
     def _optimum_of_groups(self, known: Knowledge, workload: Workload) -> Optimum | None:
         """Return the best unbiased plan for measuring all interactions of the grouped columns.
 
-        ``None`` where the table is too large for it.
+        Where it `pays`, it replaces the rounds of chosen tables.  ``None`` where `optimum_of` does not apply, such as
+        to too large domains.
         """
         pooled = known.pooled_effects
         counted = gls_total(known.one_way_tables)[1] ** -2

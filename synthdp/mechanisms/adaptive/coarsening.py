@@ -136,7 +136,8 @@ def _misfits_in(one_way: OneWay) -> FloatArray:
 def _nominal_groups(one_way: OneWay, target: float, regular: int) -> IntArray:
     """Group the levels of a categorical column, (regular,): each frequent level alone, all rare ones together.
 
-    With a hierarchy the rare levels are merged within each group that is frequent itself.
+    With a hierarchy the rare levels are merged within each group that is frequent itself.  Up to 3 levels, or fewer
+    than 2 rare ones, are all left alone.
     """
     weights, starts = one_way.weights[:regular], one_way.axis.starts[:regular]
     enough = max(3 * one_way.stddev, target / 4)

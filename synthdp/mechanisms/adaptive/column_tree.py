@@ -71,7 +71,9 @@ class OneWay:
     def redistributed(self, counts: FloatArray) -> OneWay:
         """Return the column with other counts in the first histogram, such as counts drawn towards public knowledge.
 
-        Each bin's rows are shared among its leaves as before, and the standard deviation of the noise is kept.
+        Each bin's rows are shared among its leaves as before, and the standard deviation of the noise is kept.  Weights
+        keep their sum, with 0 where counts are negative or bins not releasable; all are 0 if no count is left.
+        ``counts`` themselves are stored as given.
 
         Parameters
         ----------

@@ -289,7 +289,10 @@ class Knowledge:
         return tuple(groups for groups in found if groups is not None)
 
     def with_cliques(self, *, tree: Mapping[Clique, float], off_tree: Mapping[Clique, float]) -> Knowledge:
-        """Return the knowledge with more measured cliques marked as inside or outside of the junction tree."""
+        """Return the knowledge with more measured cliques marked as inside or outside of the junction tree.
+
+        Of the mappings only the keys count; cliques marked before are not repeated.
+        """
         return replace(
             self,
             tree=tuple(dict.fromkeys([*self.tree, *tree])),

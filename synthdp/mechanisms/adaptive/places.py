@@ -82,7 +82,8 @@ def measure_places(
 ) -> Knowledge:
     """Measure the tables of places by every other column, at each step of the places' hierarchy.
 
-    Costs `PLACES_SHARE` of what is left, for the curator's neighbours.
+    Costs `PLACES_SHARE` of what is left, for the curator's neighbours.  Nothing where no pair of the column both
+    matters and is small enough.
 
     Parameters
     ----------
@@ -130,7 +131,7 @@ def exact_places(
 ) -> tuple[tuple[ExactTable, ...], tuple[ExactTable, ...]]:
     """Return whole-number tables of the finest places that add up at every step of the hierarchy.
 
-    None if none was measured.
+    Both tuples are empty if no places were measured.
 
     Parameters
     ----------

@@ -69,7 +69,7 @@ MOST_COLUMNS = 32
 def measure_second_moments(known: Knowledge, account: Curator, workload: Workload) -> Knowledge:
     """Measure the mean product of rank scores (a rank correlation) of every two columns.
 
-    Nothing where noise would drown them.
+    Nothing where noise would drown them, nor with fewer than 2 or more than `MOST_COLUMNS` scored columns.
 
     Costs at most twice `MOST_SHARE` of what is left, as the strongest are measured again, for the curator's neighbours.
 

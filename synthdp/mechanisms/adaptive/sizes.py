@@ -86,7 +86,7 @@ def filled_range(counts: FloatArray, threshold: float) -> tuple[int, int]:
 def far_beyond(axis: Axis, counts: FloatArray, stddev: float) -> BoolArray:
     """Return which bins lie far outside of the clearly filled ones, (axis.size,), to be set to 0.
 
-    None if no bin is filled.
+    All False if no bin is filled, and for columns whose numbers are no sizes.
 
     Noise there would move averages further than the few rows that may be lost.
 
