@@ -316,7 +316,7 @@ class Ledger:
         ]
 
     def datasets(self) -> list[str]:
-        """Return the names of all data sets in the ledger."""
+        """Return the names of all data sets in the ledger, in alphabetical order."""
         with self._file.reading() as db:
             return _names(db)
 
@@ -408,7 +408,11 @@ class Ledger:
             )
 
     def _warn_uncapped(self, db: sqlite3.Connection, dataset: str, *, new: bool) -> None:
-        """Warn that a data set has no cap, naming capped ones of similar names: the name may be misspelt."""
+        """Warn that a data set has no cap, for its name may be misspelt and escape the cap of the right one.
+
+        The warning suggests data sets of similar names, with a cap or without; if there are none, up to 3 that have a
+        cap.
+        """
         capped = [
             name for (name,) in db.execute("SELECT name FROM datasets WHERE cap IS NOT NULL ORDER BY name").fetchall()
         ]

@@ -169,7 +169,9 @@ class _OneRowEach(PrivateTable):
 def private_database(
     tables: object, schema: DatabaseSchema, adjacency: Adjacency
 ) -> tuple[PrivateDatabase, tuple[str, ...]]:
-    """Return the private tables as persons, and the names of undeclared columns; only column names are looked at.
+    """Return the private tables as persons, and the names of columns beyond the schema, each as ``"table.column"``.
+
+    Only column names are looked at.  Keys and columns that the schema computes are not beyond it.
 
     Raises
     ------

@@ -145,7 +145,7 @@ class PrivateTable:
         return values
 
     def exact_each(self, statistics: Sequence[Statistic]) -> list[Totals]:
-        """Return the exact sums of several statistics; marginals over one domain take a single pass over the rows.
+        """Return the exact sums of several statistics, (k,) each, in one pass if all are marginals over one domain.
 
         Only `Curator` may call it; see `exact`.
         """
@@ -201,7 +201,7 @@ class PrivateTable:
         return None if self.adjacency.unit is None else Bounding(self.adjacency.rows)
 
     def rows(self) -> int:
-        """Return the exact number of rows.
+        """Return the exact number of rows; of each unit at most as many count as may.
 
         It may leave only where the number of rows is public, that is under ``replace_one``.
         """
@@ -261,7 +261,9 @@ class PrivateTable:
 
 
 def private_table(table: object, schema: Schema | None, adjacency: Adjacency) -> tuple[PrivateTable, tuple[str, ...]]:
-    """Return a table's private rows, and the names of its columns beyond the schema; only column names are looked at.
+    """Return a table's private rows, and the names of its columns beyond the schema; no value is looked at.
+
+    Without a schema one is made of the public column names and types.
 
     Raises
     ------

@@ -386,7 +386,10 @@ class SeriesRoom:
         self._stores, self._period = tuple(stores), period
 
     def _check_taken_back(self, period: int) -> None:
-        """Refuse corrections of earlier rows unless units may count in two periods: only then the loss covers both."""
+        """Refuse corrections of earlier rows unless units may count in two periods: only then the loss covers both.
+
+        Raise ParameterError then; DataError in the first period, which has no earlier rows.
+        """
         if self.terms.adjacency.unit is None or self.terms.most_periods < 2:
             raise ParameterError(
                 "corrections need a privacy_unit with max_periods_per_unit of 2 or more, because a row and its "
