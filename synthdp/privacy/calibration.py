@@ -111,7 +111,7 @@ class Selection:
     scale
         Of the noise on each score.
     stddev
-        Of the same.
+        Standard deviation of that noise, in the unit of whole-number scores.
     """
 
     choose: Callable[..., int]

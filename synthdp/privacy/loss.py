@@ -184,6 +184,7 @@ class GaussianDP:
 
 
 PrivacyLoss: TypeAlias = PureDP | ApproxDP | ZCDP | GaussianDP
+"""Any kind of privacy loss, as a budget or as the cost of one answer."""
 L = TypeVar("L", PureDP, ApproxDP, ZCDP, GaussianDP)
 """A type variable for the kinds of privacy loss."""
 
@@ -197,6 +198,7 @@ class Remaining:
 
 
 Spend: TypeAlias = PrivacyLoss | Remaining
+"""What a caller may say that a question may cost: a loss, or all that is left of the budget."""
 
 
 def loss_of(epsilon: float, delta: float = 0.0) -> PureDP | ApproxDP:

@@ -617,7 +617,7 @@ def _check_target(value: float, *, name: str) -> None:
 
 
 def _check_threshold(threshold: int) -> None:
-    """Raise ParameterError unless a threshold is a whole number of at most `LARGEST_VALUE`."""
+    """Raise ParameterError unless a threshold is a whole number from 1 to `LARGEST_VALUE`."""
     check_integral("threshold", threshold, most=LARGEST_VALUE)
 
 
