@@ -94,7 +94,8 @@ def always(layout: Layout, groupings: Groupings) -> list[PersonTable]:
     """Return the tables measured without a score: each attribute against itself in another row of the same parent.
 
     The other row is the previous one where rows have an order, else any other.  For an attribute with many categories
-    it is only counted whether both values are equal.
+    it is only counted whether both values are equal.  The root, tables with one row of each parent and days between
+    dates have no such table.
     """
     found = []
     for one in attributes(layout):

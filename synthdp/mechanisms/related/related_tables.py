@@ -501,7 +501,8 @@ def _factors(
 ) -> list[tuple[PersonTable, Target]]:
     """Return the model factors that a noisy table makes, each with its target.
 
-    The table shrunk towards the model so far.
+    Targets are the noisy counts shrunk towards the model so far.  A table of siblings also makes its mirror image, for
+    of two rows either may be drawn first.
     """
     noisy, stddev = counted
     scale = known.total / len(persons)
@@ -580,7 +581,10 @@ def single_attributes(curator: Curator, measured: tuple[Measurements, ...]) -> t
 
 
 def _persons(noisy: Sequence[FloatArray]) -> float:
-    """Return the estimated number of persons, from the first noisy table, that of persons' states; at least 1."""
+    """Return the estimated number of persons with a root row, at least 1.
+
+    It is from the first noisy table, that of persons' states.
+    """
     states = noisy[0][0]
     alive = states[[cell for cell in range(len(states) - 1) if not cell & NO_PARENT_ROW]]
     return max(1.0, float(alive.sum()))
@@ -604,7 +608,11 @@ def _alone(one: Attribute, counts: FloatArray, releasable: BoolArray) -> Conditi
 
 
 def one_way_tables(layout: Layout) -> tuple[list[PersonTable], list[float]]:
-    """Return the first tables that are measured and the budget share of each: unusual persons, then all attributes."""
+    """Return the first tables that are measured and the budget share of each: unusual persons, then all attributes.
+
+    Shares are of the whole budget, and within numbers of child rows and within other attributes grow with the cube root
+    of a table's cells.
+    """
     odd, every = unusual(layout), attributes(layout)
     ones = [one_way(layout, one) for one in every]
     counts = [one.counts >= 0 and one.table == 0 for one in every]
