@@ -113,7 +113,7 @@ class Bounding:
 
 
 def first_rows(unit: RawColumn, *, rows: int, seen: dict[object, int]) -> BoolArray:
-    """Return an (n,) mask of the rows that are among the first ``rows`` rows of their unit.
+    """Return an (n,) mask of the rows that are among the first ``rows`` rows of their unit, or have none.
 
     ``seen`` holds the number of rows of each unit in earlier blocks, and is updated.  It bounds contributions where
     values are not encoded yet, as for `kept_rows` they must be.  Removing one unit changes at most ``rows`` rows.
@@ -127,6 +127,7 @@ def one_row_of_each(unit: RawColumn, *, many: Mapping[object, int], seen: dict[o
     A hash of the unit chooses the position among its ``many`` rows.  So late rows are as likely as early ones.
     ``seen`` holds the number of rows of each unit in earlier blocks, and is updated.  Removing one unit changes at most
     one row, even if ``many`` is wrong.
+    A row without a unit is a unit of its own.
     """
     position: dict[str, int] = {}
     owner, place = _places(unit, position, seen)
@@ -203,9 +204,10 @@ def joined(columns: Sequence[RawColumn]) -> RawColumn:
 
 
 def place_in_run(starts_anew: AnyArray) -> IntArray:
-    """Return the position of each of n elements in its run of equal elements, (n,), from 0.
+    """Return the position of each of n >= 1 elements in its run of equal elements, (n,), from 0.
 
-    ``starts_anew`` (n - 1,) is true at i if element i + 1 begins a new run.
+    ``starts_anew`` (n - 1,) is true at i if element i + 1 begins a new run.  The first few rows of a unit are those
+    with a low position.
     """
     n = len(starts_anew) + 1
     first = np.concatenate([[True], starts_anew])

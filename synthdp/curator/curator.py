@@ -740,6 +740,7 @@ class Curator:
 
         What became public is only that a program failed, and how, which depends on public facts alone
         (docs/proofs/early-ends.md).  The rows are forgotten, so that no answer will follow.
+        After it returned True, later calls do so too.
 
         Costs nothing: it ends a spend that was charged before.
         """
@@ -823,7 +824,8 @@ class Curator:
     def _spend_each(self, items: Sequence[Item], answer: Callable[[PrivateTable], T]) -> T:
         """Charge all receipt items or none; only then compute their noisy answers and add the items to the receipt.
 
-        If the computation fails, nothing is answered and all charges are undone.
+        If the computation fails, nothing is answered and all charges are undone.  After an interrupt, such as Ctrl-C,
+        they stay charged, for the answer may have been seen.
         """
         with self._vault.turn() as table:
             trial = Account(self.budget, [*self._account.spent])
@@ -876,7 +878,11 @@ def _in_its_unit(item: Item, queries: Bounded) -> Item:
 def _guarded(
     table: object, schema: Schema | DatabaseSchema | None, neighbors: Neighbors, unit: str | None, rows: int
 ) -> tuple[PrivateTable, tuple[str, ...]]:
-    """Return the private rows of one or several tables, and undeclared column names; only names are looked at."""
+    """Return the private rows of one or several tables, and the names of columns beyond the schema.
+
+    Only names are looked at, and types where there is no schema.  Raise ParameterError where several tables come with a
+    privacy unit of their own, as the schema names it.
+    """
     if schema is None or isinstance(schema, Schema):
         return private_table(table, schema, Adjacency(neighbors, unit, rows))
     from synthdp.curator.private_database import private_database

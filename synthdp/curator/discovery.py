@@ -63,20 +63,26 @@ from synthdp.tables.columns.parse import declared
 from synthdp.tables.columns.plain import quantity_of
 
 KIND_SHARE = 0.1
-"""Share of an untyped column's budget for a histogram of its values' types (dates, decimals, texts ...).  Tuned; not
-measured."""
+"""Share of an untyped column's budget for a histogram of its values' types (dates, decimals, texts ...).  More tells
+rarer types, and leaves less for the range or the labels.  Tuned; not measured.
+"""
 
 LOOKS = 2
-"""Most histograms of equal-width bins that narrow one column's range, after one of powers of two.  Tuned; not measured.
+"""Most histograms of equal-width bins that narrow one column's range, after one of powers of two.  More come nearer
+to the range of the numbers, with more noise in each.  Tuned; not measured.
 """
 
 POWERS_SHARE, PARTS_SHARE, DIGITS_SHARE = 0.5, 0.15, 0.2
 """Shares of a numeric column's budget for three kinds of histograms: one of powers of two, up to two of equal-width
-bins that narrow the range (each), and one of decimal digits.  Tuned; not measured."""
+bins that narrow the range (each), and one of decimal digits.  The powers get most, as the others rest on their range.
+More for the parts would narrow better, for the digits round better.  Tuned; not measured.
+"""
 
 LEVELS_WEIGHT = 2.0
 """Budget of a column of labels, relative to a numeric column: each label must pass a threshold of its own, but of
-numbers only the extremes of the range must be found.  Tuned; not measured."""
+numbers only the extremes of the range must be found.  A larger one finds rarer labels, and makes ranges less sure.
+Tuned; not measured.
+"""
 
 OBJECTS: dict[str, Column] = {
     "date": Date(), "moment": Datetime(), "length": Duration(), "clock": Time(), "decimal": Continuous(),
@@ -87,8 +93,9 @@ QUANTITIES = tuple(OBJECTS)
 """Names of those types, in the order of their histogram bins."""
 
 MOST_LEVELS = 256
-"""Most categories that a discovered column gets; rarer values become its "other" category.  A safety limit on model
-size."""
+"""Most levels that a discovered column gets, the most frequent; rarer values become its ``other`` category, if it
+declares one.  A safety limit on model size.
+"""
 
 UNIT = (0.0, 1.0)
 """Placeholder bounds of a numeric column that must stay in the schema although no range was found.  A convention."""
@@ -100,6 +107,7 @@ times worse than independent columns with declared bounds and levels.  Tuned: do
 T = TypeVar("T")
 """The type of a noisy answer."""
 PaidRead = Callable[[Item, Callable[[PrivateTable], T]], T]
+"""Charges a receipt item, lends the table to a function that answers with noise, and returns its answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,7 +381,8 @@ def _object_bins(raw: RawColumn) -> IntArray:
 def _as_decimals(column: Column) -> Column:
     """Return an untyped column's numbers as an exact `Decimal` column, because its values were decimal objects.
 
-    It has the digits that were found, else six.  The column is unchanged if its bounds do not fit a `Decimal`.
+    It has the digits that were found, none where a step was, else six.  The column is unchanged if it is of another
+    type, or its bounds do not fit a `Decimal`.
     """
     if not isinstance(column, Continuous) or column.lower is None or column.upper is None:
         return column
@@ -385,7 +394,7 @@ def _as_decimals(column: Column) -> Column:
 
 
 def _holds(column: Column, lower: float, upper: float) -> bool:
-    """Return whether a column's bounds contain the range [lower, upper]."""
+    """Return whether a column's bounds contain the range [lower, upper], so that a change of its type clips nothing."""
     low, high = bounds_of(column)
     return low <= lower and upper <= high
 
@@ -473,7 +482,10 @@ def noisy_histogram(
 
 
 def histogram_plan(adjacency: Adjacency, loss: PrivacyLoss, bins: int) -> Calibration:
-    """Return the noise for a histogram that counts each row in at most one bin: Laplace for pure DP, else Gaussian."""
+    """Return the noise for a histogram that counts each row in at most one bin: Laplace for pure DP, else Gaussian.
+
+    With a single bin a replaced row counts as an added one, as there is no other bin to move to.
+    """
     law = NoiseLaw.LAPLACE if isinstance(loss, PureDP) else NoiseLaw.GAUSSIAN
     moved = adjacency.histogram if bins > 1 else Norms(1, 1, 1).times(adjacency.rows)  # one bin has no other to move to
     return calibrate(moved, loss, k=bins, law=law)

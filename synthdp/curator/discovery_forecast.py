@@ -66,9 +66,10 @@ def forecast(
 
 
 def expected(schema: Schema, adjacency: Adjacency, loss: PrivacyLoss, *, rows: float) -> Discovered:
-    """Return how many rows a value needs to stand out of the noise of a discovery, on average over columns.
+    """Return what a discovery will find in noise alone: how many rows a value needs to stand out, in ``least``.
 
-    ``rows`` is the assumed number of rows, to compare with.  It reads no data.
+    It is the mean over undeclared columns.  ``rows`` is the assumed number of rows, to compare with.  No column is
+    completed, and no data read.
     """
     least = [_least(schema, name, part, loss, adjacency) for name, part in parts_of(schema, loss).items()]
     return Discovered(schema, (), rows=rows, least=float(np.mean(least)))

@@ -20,6 +20,7 @@ from synthdp.queries.protocol import KeyStatistic, Statistic
 from synthdp.schema.schema import Schema
 
 _forks = [0]
+"""How many forks lie between the first process and this one, counted in a list, so that a function can change it."""
 
 
 def _forked() -> None:

@@ -279,7 +279,7 @@ class Ledger:
             return (self._found(db, dataset) or (None, None))[1]
 
     def adjacency(self, dataset: str) -> Adjacency | None:
-        """Return the neighbouring relation that a data set's spends are counted for; ignore its ``rows``.
+        """Return the neighbouring relation that a data set's spends are counted for, always with ``rows`` = 1.
 
         ``None`` for a data set that is not in the ledger, or of a ledger of version 1 until it is declared.  Costs
         nothing: reads the ledger.
@@ -316,7 +316,7 @@ class Ledger:
         ]
 
     def datasets(self) -> list[str]:
-        """Return the names of all data sets in the ledger."""
+        """Return the names of all data sets in the ledger, in alphabetical order."""
         with self._file.reading() as db:
             return _names(db)
 
@@ -353,6 +353,7 @@ class Ledger:
         """Lower the loss of an entry and return what is recorded then.
 
         The reserved loss stays if a later entry of the data set exists, because answers may have been interleaved.
+        LedgerError is raised for a loss above the reserved one.
         """
         dataset, reserved = self._check_held(db, number)
         both = zip(components(in_currency(loss, type(reserved))), components(reserved), strict=True)
@@ -408,7 +409,11 @@ class Ledger:
             )
 
     def _warn_uncapped(self, db: sqlite3.Connection, dataset: str, *, new: bool) -> None:
-        """Warn that a data set has no cap, naming capped ones of similar names: the name may be misspelt."""
+        """Warn that a data set has no cap, for its name may be misspelt and escape the cap of the right one.
+
+        The warning suggests data sets of similar names, with a cap or without; if there are none, up to 3 that have a
+        cap.
+        """
         capped = [
             name for (name,) in db.execute("SELECT name FROM datasets WHERE cap IS NOT NULL ORDER BY name").fetchall()
         ]
@@ -441,7 +446,7 @@ class Ledger:
     def _spent(self, db: sqlite3.Connection, dataset: str, cap: PrivacyLoss) -> list[tuple[float, float]]:
         """Return the losses of all counting spends on a data set as numbers, such as (epsilon, delta), to add them up.
 
-        They are converted to the kind of loss of ``cap``.
+        They are converted to the kind of loss of ``cap``; LedgerError is raised if one cannot be.
         """
         rows = db.execute("SELECT loss FROM spends WHERE dataset = ? AND state != 'returned'", (dataset,)).fetchall()
         losses = [self._loss(text) for (text,) in rows]

@@ -22,7 +22,9 @@ NINES = tuple(10.0**digits - 1 for digits in range(1, 10))
 
 CODES = (-1.0, *(-nines for nines in NINES[:6]), *NINES[1:])
 """Customary sentinel values, which stand for "no answer" and the like.  Each gets a histogram bin of its own, so that
-it does not widen the range of the true numbers.  Tuned; not measured."""
+it does not widen the range of the true numbers.  More would find rarer customs, but take more true numbers for codes.
+Tuned; not measured.
+"""
 
 MAGNITUDE_BINS = POWER_BINS + len(CODES)
 """Number of bins of the first histogram of a numeric column: powers of two, then one for each value of `CODES`."""
@@ -31,12 +33,16 @@ ZERO = 2 * EXPONENTS
 """The index of the bin of zero among `POWER_BINS`.  Derived: the bins of negative powers come before it."""
 
 FAR_BELOW = 16.0
-"""A negative sentinel is separate from the true numbers if their range is at least this many times its size: -1 beside
-0 to 64. So it is if the gap to them is at least twice their range: -9 beside 1 to 3.  Tuned; not measured."""
+"""A negative sentinel is separate from the true numbers if their range is at least this many times its size: -1
+beside 0 to 64.  So it is if the gap to them is at least twice their range: -9 beside 1 to 3.  A smaller one sets more
+codes apart, but also true values below 0.  Tuned; not measured.
+"""
 
 FAR_FROM_ZERO = 16.0
 """Zero is a separate value, not part of the range, if all other numbers have one sign and at least this size.  Their
-sizes must also lie within a factor of four.  Tuned; not measured."""
+sizes must also lie within a factor of four.  A smaller one sets zero apart more often, also where it is the end of
+the range.  Tuned; not measured.
+"""
 
 
 def magnitude_bins(values: FloatArray) -> FloatArray:
@@ -89,7 +95,10 @@ def _are_far(seen: Sequence[float], counts: NoisyCounts) -> list[float]:
 
 
 def _zero_is_far(counts: NoisyCounts) -> bool:
-    """Return whether zero lies far from all other numbers, given noisy counts of these by powers of two."""
+    """Return whether zero lies far from all other numbers, given noisy counts of these by powers of two.
+
+    Then it is a value apart, and does not widen their range; see `FAR_FROM_ZERO`.  Not if none of them is significant.
+    """
     lower, upper = clear_ends(counts) or (0.0, 0.0)
     near, far = sorted((abs(lower), abs(upper)))
     return lower * upper > 0 and near >= FAR_FROM_ZERO and far <= 4 * near

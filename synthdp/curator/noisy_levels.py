@@ -32,7 +32,10 @@ def different_levels(levels: Iterable[Level]) -> tuple[Level, ...]:
 
 
 def label_for_others(wanted: str, levels: tuple[Level, ...]) -> str:
-    """Return a name for the category of all other values that is no label itself: ``wanted`` if it is free."""
+    """Return a name for the category of all other values that is no label itself: ``wanted`` if it is free.
+
+    Else the first free one of `OTHERS`, or ``wanted`` with a number.
+    """
     texts = {str(level) for level in levels}
     return next(label for label in (wanted, *OTHERS, *(f"{wanted} {i}" for i in range(2, 2**10))) if label not in texts)
 
@@ -40,8 +43,8 @@ def label_for_others(wanted: str, levels: tuple[Level, ...]) -> str:
 def level_counts(raw: RawColumn) -> dict[str, int]:
     """Return how often each label occurs, keyed by its JSON text, so that labels of all types can be counted together.
 
-    Values that cannot be labels, such as infinities, are left out.  A whole float is keyed as an integer, because a
-    missing value elsewhere may have made the column float.
+    Values that cannot be labels, such as infinities and numbers beyond `LARGEST_WHOLE`, are left out.  A whole float is
+    keyed as an integer, because a missing value elsewhere may have made the column float.
     """
     if isinstance(raw, Numbers):
         raw = labels_of_numbers(raw)

@@ -13,25 +13,35 @@ from synthdp.arrays import BoolArray, FloatArray
 from synthdp.measurements import NoiseLaw
 
 EXPONENTS = 64
-"""Powers of two from 2^-64 to 2^63 that have a histogram bin each, for either sign.  A safety limit."""
+"""Bound of the exponents: each power of two from 2^-64 to 2^63 has a histogram bin, for either sign.  Numbers beyond
+count in the end bins, so that the histogram stays small.  A safety limit.
+"""
 
 POWER_BINS = 4 * EXPONENTS + 1
 """Bins of the first histogram of a numeric column: negative powers of two, zero, positive powers.  Derived: 2 EXPONENTS
 for each sign, and zero."""
 
 PARTS = 32
-"""Equal-width bins of a later histogram, which narrows the found range.  There are twice as many after the range shrank
-to about five bins, because a point mass on a bin border fills two of them.  Tuned; not measured."""
+"""Equal-width bins of a later histogram, which narrows the found range.  There are twice as many after the range
+shrank to about five bins, because a point mass on a bin border fills two of them.  More narrow a range more closely,
+but each holds fewer numbers against the same noise.  Tuned; not measured.
+"""
 
 HIDDEN = 0.07
-"""Largest fraction of the numbers that may seem to lie in the bins that are cut off.  Tuned; not measured."""
+"""Largest fraction of the numbers that may seem to lie in the bins that are cut off.  A larger one narrows more
+ranges, and clips more numbers.  Tuned; not measured.
+"""
 
 CLEAR = 1e-6
-"""Probability that noise alone makes any empty bin of a histogram significant.  Tuned; not measured."""
+"""Probability that noise alone makes any empty bin of a histogram significant.  A larger one finds smaller ends of a
+range, and more ends that are noise.  Tuned; not measured.
+"""
 
 BESIDE = 3e-6
-"""Probability, per bin, that noise alone widens a range by one of the up to four bins next to significant ones: once in
-80 000 columns.  Weaker evidence counts where the range surely stays narrow (`LIKELY`).  Tuned; not measured."""
+"""Probability, per bin, that noise alone widens a range by one of the up to four bins next to significant ones: once
+in 80 000 columns.  Weaker evidence counts where the range surely stays narrow (`LIKELY`).  A larger one clips fewer
+numbers, and widens more ranges by noise.  Tuned; not measured.
+"""
 
 BESIDE_FEW, FEW = 1e-3, 0.05
 """`BESIDE_FEW` replaces `BESIDE` where its threshold is above the fraction `FEW` of the numbers: to clip such a
@@ -42,47 +52,63 @@ LIKELY = 2.0
 The threshold is low because the cost of a slightly wide range is low.  Tuned; not measured."""
 
 NEAR = 5
-"""Bins: a likely power of two counts as numbers if it is at most so far from a significant one.  Numbers farther below
-lie within 2^-5 of the range, one of its 32 equal bins.  Tuned; not measured."""
+"""Bins: a likely power of two counts as numbers if it is at most so far from a significant one.  Numbers farther
+below lie within 2^-5 of the range, one of its 32 equal bins.  More would take noise for numbers far below.  Tuned;
+not measured.
+"""
 
 NARROW = 4.0
 """Ratio: a range at most this many times as wide as its numbers is narrow enough.  Only ends that surely hold
-`HARDLY_ANY` numbers are then cut off, because the later one-way marginal has less noise and shows empty bins.  Tuned;
-not measured."""
+`HARDLY_ANY` numbers are then cut off, because the later one-way marginal has less noise and shows empty bins.  A
+larger one saves histograms, and leaves wider ranges.  Tuned; not measured.
+"""
 
 HARDLY_ANY = 0.005
 """Largest fraction of the numbers that an end of a range may hold to be cut off, at z-score `SURELY`.  It bounds what
-clipping loses.  Tuned; not measured."""
+clipping loses.  A larger one narrows more ranges.  Tuned; not measured.
+"""
 
 SURELY = 2.0
-"""Z-score at which an end must hold at most `HARDLY_ANY` of the numbers to be cut off.  Tuned; not measured."""
+"""Z-score at which an end must hold at most `HARDLY_ANY` of the numbers to be cut off.  A lower one narrows more
+ranges but clips more numbers that noise hides.  Tuned; not measured.
+"""
 
 OUTSIDE = 5.2
 """Noise stddevs above which one equal-width bin, or a window of adjacent ones, surely holds numbers.  Noise alone
-exceeds it once in 60 000 histograms.  Tuned; not measured."""
+exceeds it once in 60 000 histograms.  A smaller one keeps more ranges wide because of noise.  Tuned; not measured.
+"""
 
 FEW_PARTS, MUCH = 2, 0.2
 """Most bins of a point mass to which a range is cut if noise in eight bins may hide more than the fraction `MUCH` of
-the numbers.  More neighbours are then kept.  Tuned; not measured."""
+the numbers.  More neighbours are then kept.  Larger ones cut more ranges, and clip more numbers that noise hides.
+Tuned; not measured.
+"""
 
 HIDING = 4.0
 """Noise stddevs: a range is not clipped if the noisy count outside exceeds this many and the fraction `HIDDEN` of the
-numbers.  It is also the threshold of the careful test for a point mass.  Tuned; not measured."""
+numbers.  It is also the threshold of the careful test for a point mass.  A smaller one clips fewer ranges, a larger
+one may clip more numbers.  Tuned; not measured.
+"""
 
 WINDOWS = (1, 2, 4, 8)
 """Numbers of adjacent bins whose counts are also tested as a sum, because values spread over bins may be significant
-only together.  Tuned; not measured."""
+only together.  Wider ones find thinner tails, but each one more gives noise another chance.  Tuned; not measured.
+"""
 
 OFF_DIGITS = 0.1
-"""Largest fraction of the numbers that may be rounded to a spacing that is wide for the range: such rounding moves them
-far. Tuned; not measured."""
+"""Largest fraction of the numbers that may be rounded to a spacing that is wide for the range: such rounding moves
+them far.  A larger one rounds more numbers, a smaller one keeps digits that few numbers have.  Tuned; not measured.
+"""
 
 MOST_VALUES = 32**4
 """Most grid points of a range at a spacing of digits that noise merely does not exclude: 32^4 is the resolution of the
 one-way histogram, and a point mass among more points would spread over its neighbours.  A safety limit."""
 
 DEVIATIONS = 2.0
-"""Noise stddevs by which the count of numbers with finer digits may be too low.  Tuned; not measured."""
+"""Noise stddevs by which the count of numbers with finer digits may be too low, and that of all too high.  A wide
+spacing is taken only if it is right even then.  More keep finer digits, fewer move more numbers.  Tuned; not
+measured.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -164,8 +190,8 @@ def clear_ends(counts: NoisyCounts) -> tuple[float, float] | None:
 def coarse_range(counts: NoisyCounts) -> tuple[float, float] | None:
     """Return a first range (lower, upper) of a column's numbers from a histogram of powers of two.
 
-    It is ``None`` if no bin is significant.  If its ends have one sign and differ by a factor of four or more, it
-    begins (or ends) at zero.
+    It is ``None`` if no bin is significant, and (0, 1) if only zero is.  If its ends have one sign and differ by a
+    factor of four or more, it begins (or ends) at zero.
     """
     found = clear_ends(counts)
     if found is None:
@@ -194,7 +220,10 @@ def is_narrow(counts: NoisyCounts, lower: float, upper: float, *, whole: bool = 
 
 
 def span_of_parts(counts: NoisyCounts, part: float, *, whole: bool = False) -> float:
-    """Return a lower bound on the span of the numbers, from the first and last filled bin, each of width ``part``."""
+    """Return a lower bound on the span of the numbers, from the first and last filled bin, each of width ``part``.
+
+    A range is narrow beside it, or is cut to a multiple of it.
+    """
     first, last = _filled(counts)
     return _least_span(part * (last - first - 2), apart=last - first > 1, whole=whole)
 

@@ -163,7 +163,8 @@ class PanelRoom:
     def _read(self, table: object, secret: bytes) -> tuple[AnyArray, IntArray]:
         """Return the persons of a table as sorted keyed hashes, (n, 2), and each one's state in this period, (n,).
 
-        Hashes let persons be recognised in later periods without their names on disk.
+        Hashes let persons be recognised in later periods without their names on disk.  Of several rows of a person the
+        lowest state counts; rows without a person are left out.
         """
         source, unit = source_of(table, self._schema), self.terms.adjacency.unit
         check_columns(source, self._schema)

@@ -169,7 +169,9 @@ class _OneRowEach(PrivateTable):
 def private_database(
     tables: object, schema: DatabaseSchema, adjacency: Adjacency
 ) -> tuple[PrivateDatabase, tuple[str, ...]]:
-    """Return the private tables as persons, and the names of undeclared columns; only column names are looked at.
+    """Return the private tables as persons, and the names of columns beyond the schema, each as ``"table.column"``.
+
+    Only column names are looked at.  Keys and columns that the schema computes are not beyond it.
 
     Raises
     ------
@@ -341,9 +343,10 @@ def _chosen(
     chosen: Sequence[_Chosen],
     persons: int,
 ) -> tuple[_Chosen, IntArray]:
-    """Return which rows of table ``i`` enter the records, and a mask of the persons who have more rows than enter.
+    """Return which rows of table ``i`` enter the records, and (persons,) 1 for persons of whom some row does not.
 
-    ``owner`` numbers each row's person; ``chosen`` holds the choices of the tables above.
+    A row does not enter if there are too many, or if it has no used parent row or no regular period where one is
+    needed.  ``owner`` numbers each row's person; ``chosen`` holds the choices of the tables above.
     """
     kind = layout.tables[i]
     table = tables[kind.name]
@@ -423,9 +426,9 @@ def _named(person: IntArray, digests: AnyArray) -> AnyArray:
 
 
 def _matches(above: AnyArray, below: AnyArray, named: BoolArray) -> IntArray:
-    """Return, for each row below, the first row above with the same identifier, -1 if there is none.
+    """Return, for each row below, (rows,), the first row above with the same identifier, -1 if there is none.
 
-    ``named`` masks the rows below that have a key.
+    ``named`` masks the rows below that have a key; others have no row above.
     """
     if not len(above):
         return np.full(len(below), -1)
@@ -456,7 +459,7 @@ def _salts(digests: AnyArray) -> AnyArray:
 
 
 def _counts(table: TableLayout, found: _Chosen, columns: list[AnyArray], layout: Layout) -> tuple[IntArray, IntArray]:
-    """Return, for each used row, its parent's position and its term in the parent's sum.
+    """Return, for each used row, (used,) each, its parent's position and its term in the parent's sum.
 
     The term is 1 to count rows, or a power of two to record which periods have a row.
     """

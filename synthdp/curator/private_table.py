@@ -110,7 +110,7 @@ class PrivateTable:
     def key_counts(self, columns: tuple[str, ...]) -> Mapping[str, int]:
         """Return how often each record key (the text of some columns' values) occurs.
 
-        The same key costs one pass over the rows.
+        Of each unit at most as many rows are counted as may count.  The same key costs one pass over the rows.
 
         Only a noised statistic of them may leave.
         """
@@ -145,7 +145,7 @@ class PrivateTable:
         return values
 
     def exact_each(self, statistics: Sequence[Statistic]) -> list[Totals]:
-        """Return the exact sums of several statistics; marginals over one domain take a single pass over the rows.
+        """Return the exact sums of several statistics, (k,) each, in one pass if all are marginals over one domain.
 
         Only `Curator` may call it; see `exact`.
         """
@@ -201,7 +201,7 @@ class PrivateTable:
         return None if self.adjacency.unit is None else Bounding(self.adjacency.rows)
 
     def rows(self) -> int:
-        """Return the exact number of rows.
+        """Return the exact number of rows; of each unit at most as many count as may.
 
         It may leave only where the number of rows is public, that is under ``replace_one``.
         """
@@ -261,7 +261,9 @@ class PrivateTable:
 
 
 def private_table(table: object, schema: Schema | None, adjacency: Adjacency) -> tuple[PrivateTable, tuple[str, ...]]:
-    """Return a table's private rows, and the names of its columns beyond the schema; only column names are looked at.
+    """Return a table's private rows, and the names of its columns beyond the schema; no value is looked at.
+
+    Without a schema one is made of the public column names and types.
 
     Raises
     ------
@@ -278,7 +280,10 @@ def private_table(table: object, schema: Schema | None, adjacency: Adjacency) ->
 
 
 def _counts(tables: Marginals, coded: _Coded) -> Totals:
-    """Return the exact counts of some marginals, concatenated; marginals counted before need no pass over the rows."""
+    """Return the exact counts of some marginals, (cells,), one after the other.
+
+    Marginals counted before need no pass over the rows.
+    """
     new = tuple(dict.fromkeys(clique for clique in tables.cliques if clique not in coded.counts))
     counts = dict(coded.counts)
     if new:
@@ -293,7 +298,7 @@ def _counts(tables: Marginals, coded: _Coded) -> Totals:
 
 
 def _sums(statistic: Statistic, codes: SpillBuffer) -> Totals:
-    """Return a statistic's sums over all blocks of encoded rows, computed by several threads."""
+    """Return a statistic's sums over all blocks of encoded rows, computed by several threads, before `finish`."""
     blocks, sums = (block for (block,) in codes.blocks()), None
     if isinstance(statistic, AddingStatistic):
         total, adding = np.zeros(statistic.cells_added, np.int64), Lock()

@@ -41,8 +41,9 @@ class Journal(Answering):
     ) -> Calibration:
         """Return the noise of a statistic for a budget in Gaussian DP.
 
-        Sums over rows are asked again in later periods.  Their noise is shared by all periods, so the scale is a
-        multiple of the factor's first entry.  A statistic that is asked once gets less noise for the same cost.
+        Sums over rows are asked again in later periods.  Their noise lies on one integer lattice of all periods, so
+        sums are multiplied by a multiple of the factor's first entry.  A statistic that is asked once gets less noise
+        for the same cost.  ParameterError is raised for another budget or law, and for record keys.
         """
         if not isinstance(loss, GaussianDP) or about_keys(queries) or law not in (None, NoiseLaw.GAUSSIAN):
             raise ParameterError(
@@ -115,7 +116,7 @@ def lattice(norms: Norms, mu: float, k: int, first: int) -> RepeatedNoise:
 
 
 def clipped(sums: IntArray, factor: IntArray, multiplier: int) -> IntArray:
-    """Return sums clipped so that no weighted sum of them overflows what noise can be added to.
+    """Return sums, (k,), clipped so that no weighted sum of them overflows what noise can be added to.
 
     The bound depends on the factor and the scale only, so that all periods are clipped alike.
     """

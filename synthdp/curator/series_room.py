@@ -387,7 +387,10 @@ class SeriesRoom:
         self._stores, self._period = tuple(stores), period
 
     def _check_taken_back(self, period: int) -> None:
-        """Refuse corrections of earlier rows unless units may count in two periods: only then the loss covers both."""
+        """Refuse corrections of earlier rows unless units may count in two periods: only then the loss covers both.
+
+        Raise ParameterError then; DataError in the first period, which has no earlier rows.
+        """
         if self.terms.adjacency.unit is None or self.terms.most_periods < 2:
             raise ParameterError(
                 "corrections need a privacy_unit with max_periods_per_unit of 2 or more, because a row and its "
@@ -401,7 +404,8 @@ class SeriesRoom:
     ) -> tuple[EncodedPeriod, AnyArray]:
         """Return a period's encoded rows and the (n, 2) hashes of its units; exhausted units are left out.
 
-        A unit is exhausted if it had rows in as many earlier periods as the terms allow.
+        A unit is exhausted if it had rows in as many earlier periods as the terms allow.  No unit is tracked where all
+        may have rows in every period.
         """
         adjacency, most, (table, taken_back) = self.terms.adjacency, self.terms.most_periods, tables
         units = None
@@ -474,7 +478,10 @@ class SeriesRoom:
         return {part: [record[f"{part}{i}"] for i in count] for part in ("sums", "multiplier", "sigma", "moves")}
 
     def _sums_of(self, plan: dict[str, AnyArray], period: int) -> list[IntArray]:
-        """Return the stored exact sums of one column of a plan's factor: all rows up to its start, or one later period."""
+        """Return the stored exact sums, (k,) for each statistic, of one column of a plan's factor.
+
+        They are of all rows up to its start, or of one later period.
+        """
         start = int(plan["start"])
         name = f"{KEPT}{start:04}" if period == start else f"{ANSWERS}{period:04}"
         sums = self._state.read(name, starting="sums")

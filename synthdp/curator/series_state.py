@@ -173,7 +173,10 @@ class PrivateState:
         return _SEALED + nonce + hmac.digest(self._key, nonce + hidden, "sha256") + hidden
 
     def _opened(self, content: bytes) -> bytes:
-        """Return a record's decrypted bytes; raise FormatError if the key is wrong or the bytes were changed."""
+        """Return a record's decrypted bytes; raise FormatError if the key is wrong or the bytes were changed.
+
+        Without a key bytes are returned as they are, but encrypted ones are refused.
+        """
         if self._key is None:
             if content.startswith(_SEALED):
                 raise FormatError(
@@ -199,7 +202,10 @@ def _xored(content: bytes, key: bytes, nonce: bytes) -> bytes:
 
 
 def _lock(handle: int) -> None:
-    """Lock a file for this process; raise DataError if another process has it."""
+    """Lock a file for this process; raise DataError if another process has it.
+
+    On a system without such locks, do nothing.
+    """
     try:
         import fcntl
     except ImportError:  # a system without such locks

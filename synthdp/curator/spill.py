@@ -111,7 +111,10 @@ class SpillBuffer:
         return piece
 
     def _read(self, piece: _Piece) -> AnyArray:
-        """Return an array of the temporary file, mapped into memory, so that only used parts are read."""
+        """Return an array of the temporary file, mapped into memory, so that only used parts are read.
+
+        Raise DataError if the file was closed meanwhile.
+        """
         if self._file is None:
             raise DataError(
                 "the curator was closed while its rows were read: keep the curator open until the release is made"

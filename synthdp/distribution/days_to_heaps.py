@@ -20,7 +20,7 @@ Key = tuple[int, str]
 """Position of a table, and an attribute."""
 
 LEAST = 1e-300
-"""Below it a weight is none.  A numerical tolerance."""
+"""Below it a weight is none, so that no ratio to it is taken.  A numerical tolerance."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,12 +43,12 @@ class DaysToHeaps:
 
     @property
     def days(self) -> Key:
-        """The days between."""
+        """Table and attribute of the days between the first and the second day, which are drawn before the second."""
         return self.barrier.table, self.barrier.days
 
     @property
     def second(self) -> Key:
-        """The second day."""
+        """Table and attribute of the second day, which the first and the days between lead to."""
         return self.barrier.table, self.barrier.attribute
 
     def logarithms(self, likely: FloatArray, first: IntArray, group: IntArray, related: FloatArray) -> FloatArray:

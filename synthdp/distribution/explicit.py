@@ -105,7 +105,7 @@ class Explicit:
 
 
 def _lexicographic(codes: Codes, shape: Shape) -> AnyArray:
-    """Return the order that sorts rows by their codes, first column first.
+    """Return the order, (rows,), that sorts rows by their codes, first column first.
 
     Codes are packed into few 64-bit keys for speed.
     """

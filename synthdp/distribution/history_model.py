@@ -32,7 +32,7 @@ Allowed = Mapping[tuple[int, str, int], BoolArray | FloatArray]
 
 PROPOSALS = 8
 """Persons drawn for each one kept when drawing under conditions; those kept are chosen by how likely they meet them.
-Tuned; not measured.
+More make those kept likelier, and less often the same person, but take longer.  Tuned; not measured.
 """
 
 
@@ -129,7 +129,11 @@ class Histories:
         object.__setattr__(self, "heaps", days_to_heaps(self.layout, self.barriers))
 
     def together(self, key: tuple[int, str]) -> tuple[tuple[int, str], ...]:
-        """Return the attributes that are drawn by one law with one, itself included: days and the day that they lead to."""
+        """Return the attributes that are drawn by one law with one, itself included, by table and attribute.
+
+        They are days and the day that they lead to, where that day has single days of many rows; else the attribute
+        alone.  A fit divides one step among the tables of all.
+        """
         for one in self.heaps.values():
             if key in (one.days, one.second):
                 return one.days, one.second
@@ -250,7 +254,7 @@ class _Pass:
     def run(self) -> FloatArray:
         """Draw all attributes of all rows, first the first row of each parent.
 
-        Return each row's probability to be allowed.
+        Return each row's probability to be allowed, (rows,); 1 where nothing is asked of it.
         """
         rows = self.persons.tables[self.table]
         weights = np.ones(len(rows))
@@ -277,7 +281,10 @@ class _Pass:
         return weights
 
     def _shares(self) -> Mapping[Kind, FloatArray]:
-        """Return the weights of rows, (rows,), in persons, for each kind of table."""
+        """Return the weights of rows, (rows,), in persons, for each kind of table.
+
+        Expected tables are added up with them, so that they weigh rows as measured tables do.
+        """
         i, persons = self.table, self.persons
         layout, one = persons.layout.tables[i], persons.whole(i)
         share = persons.shares(i) / one
@@ -313,9 +320,9 @@ class _Pass:
         return found
 
     def _sums(self) -> dict[str, IntArray]:
-        """Return zeros, (2, rows), for each attribute whose mean rank over earlier rows is needed.
+        """Return zeros, (2, rows), for each attribute whose mean rank over earlier rows is needed, by its name.
 
-        They hold the sum and the number of ranks so far.
+        They hold the sum and the number of ranks so far, and are passed on from row to row.
         """
         many = len(self.persons.tables[self.table])
         factors = (f for (i, _), one in self.model.conditionals.items() if i == self.table for f in one.factors)
@@ -418,7 +425,11 @@ class _Pass:
             into += _summed_by(groups, grouped[place] * weight[:, None], len(into))
 
     def _drawn_before(self, barrier: Barrier, index: IntArray) -> IntArray:
-        """Return, for some rows, the earlier drawn cell on which a rule's restriction depends."""
+        """Return, for some rows, the earlier drawn cell on which a rule's restriction depends, (rows of ``index``,).
+
+        Where days between lead to the restricted cell, both are numbered together.  The number is the cell of the other
+        times the number of cells of days, plus the days.
+        """
         rows_above, layout = self.persons.tables[barrier.above], self.model.layout.tables[barrier.above]
         in_pattern = barrier.other == layout.period and layout.order is Order.PATTERN
         above = rows_above.period if in_pattern else rows_above.values[barrier.other]
@@ -438,7 +449,7 @@ class _Pass:
     def _given(self, law: _Law, k: int, index: IntArray, sums: Mapping[str, IntArray], *, back: int) -> IntArray:
         """Return, for some rows, the index on a factor's first axis: what the attribute's law is conditioned on.
 
-        ``back`` says how many rows earlier to look.
+        (rows of ``index``,).  ``back`` says how many rows earlier to look.
         """
         table = law.of.factors[k].table
         if table.kind is not Kind.TRIPLE:
@@ -451,7 +462,11 @@ class _Pass:
     def _given_one(
         self, table: PersonTable, above: IntArray | None, index: IntArray, sums: Mapping[str, IntArray], *, back: int
     ) -> IntArray:
-        """Return, for some rows, the group of the conditioning attribute of a two-attribute table."""
+        """Return, for some rows, the group of the conditioning attribute of a two-attribute table, (given rows,).
+
+        For tables of equal values it is the cell in the earlier row.  For the period of a first row it is one more
+        group than there are.
+        """
         rows = self.persons.tables[self.table]
         if above is not None:
             return above[index]
@@ -516,7 +531,10 @@ def _periods(grouping: Grouping, rows: Rows, index: IntArray) -> Iterator[tuple[
 
 
 def _masked(probability: FloatArray, mask: BoolArray | FloatArray) -> FloatArray:
-    """Keep only allowed cells of probabilities, (rows, cells), in place; return the mass that they had, (rows,)."""
+    """Keep only allowed cells of probabilities, (rows, cells), in place; return the mass that they had, (rows,).
+
+    Persons are chosen by it, since it says how likely they were to be allowed.  A row without allowed mass is left 0.
+    """
     probability *= mask
     inside = np.asarray(probability.sum(axis=1), np.float64)
     probability /= np.maximum(inside, 1e-300)[:, None]
@@ -524,7 +542,10 @@ def _masked(probability: FloatArray, mask: BoolArray | FloatArray) -> FloatArray
 
 
 def _chosen(layout: Layout, tables: list[Rows], persons: IntArray) -> list[Rows]:
-    """Return the rows of chosen persons in all tables, renumbered; a person may be chosen more than once."""
+    """Return the rows of chosen persons in all tables, renumbered; a person may be chosen more than once.
+
+    Of many persons drawn under conditions, these are the ones that are kept.
+    """
     found: list[Rows] = []
     chosen: list[IntArray] = []
     for i, rows in enumerate(tables):
@@ -542,7 +563,10 @@ def _chosen(layout: Layout, tables: list[Rows], persons: IntArray) -> list[Rows]
 
 
 def _summed_by(given: IntArray, weighted: FloatArray, size: int) -> FloatArray:
-    """Return the sums of rows of ``weighted``, (n, columns), by their index ``given``, (n,); (size, columns)."""
+    """Return the sums of rows of ``weighted``, (n, columns), by their index ``given``, (n,); (size, columns).
+
+    So the probabilities of many rows add up to an expected table.
+    """
     columns = weighted.shape[1]
     places = (given[:, None] * columns + np.arange(columns)).ravel()
     found = np.bincount(places, weighted.ravel(), size * columns).reshape(size, columns)
@@ -579,7 +603,7 @@ def _looks_back(f: Factor, rank: int) -> Sequence[int]:
 def _forbid_periods(z: FloatArray, rows: Rows, index: IntArray, rank: int, values: IntArray, *, unique: bool) -> None:
     """Forbid periods before the previous row's, in place.
 
-    With ``unique`` periods, leave enough later ones for further rows.
+    With ``unique`` periods, forbid the previous row's too, and leave enough later ones for further rows.
     """
     cells = np.arange(z.shape[1])
     if rank:
@@ -635,5 +659,8 @@ def _add_ranks(both: IntArray, mine: list[Conditional], name: str, rows: Rows, i
 
 
 def _of_same_row(table: PersonTable) -> set[str]:
-    """Return the attributes of its own row that a table looks at besides the one that is drawn."""
+    """Return the attributes of its own row that a table looks at besides the one that is drawn.
+
+    What is drawn only later cannot be looked at yet, where days to single days are drawn first.
+    """
     return {part.other for part in table.parts or (table,) if part.kind is Kind.ROW}

@@ -249,9 +249,9 @@ def _node_logarithms(tree: JunctionTree, potentials: Mapping[Clique, FloatArray]
 
 
 def _conditional(log: FloatArray, separator: SubTable) -> tuple[FloatArray, FloatArray]:
-    """Normalise exp(``log``) within every separator cell.
+    """Normalise exp(``log``) within every separator cell; return it, shaped as given.
 
-    Also return the log of the divisors, flat: the upward message.
+    Also return the log of the divisors, flat: the upward message.  A separator cell without mass stays 0, with -inf.
     """
     shift = np.full(1, log.max())
     if shift[0] > -np.inf:

@@ -76,7 +76,7 @@ class Axis:
         return f"Axis({self.name!r}, {type(self.column).__name__}, {self.size} cells)"
 
     def named(self, name: str) -> Axis:
-        """Return the same cells for another column with the same declaration."""
+        """Return the same cells for another column with the same declaration: the slots of a person's record."""
         found = copy(self)
         object.__setattr__(found, "name", name)
         return found
@@ -88,16 +88,19 @@ class Axis:
         return np.repeat(narrow(self.cells, self.size), self._lengths(self.grid.size)).take(indices)
 
     def cell_of_alone(self, index: int) -> int | None:
-        """Return the cell that holds this grid point and no other; ``None`` if it shares a cell."""
+        """Return the cell that holds this grid point and no other; ``None`` if it shares a cell.
+
+        A count of that cell is a count of the one value.
+        """
         cell = int(self.cells[np.searchsorted(self.starts, index, side="right") - 1])
         run = np.flatnonzero(self.cells == cell)
         alone = len(run) == 1 and self.starts[run[0]] == index and self._lengths(self.grid.size)[run[0]] == 1
         return cell if alone else None
 
     def groups_of(self, finer: Axis) -> IntArray | None:
-        """Return, for each cell of a finer axis of the column, the cell of this one that holds it.
+        """Return, for each cell of a finer axis of the column, (cells,), the cell of this one that holds it.
 
-        ``None`` if one is divided.
+        ``None`` if one is divided: counts of this axis are then no sums of the finer ones.
         """
         starts = np.union1d(self.starts, finer.starts)
         inside = finer.cells[np.searchsorted(finer.starts, starts, side="right") - 1]
@@ -172,5 +175,8 @@ class Axis:
         return narrow(starts[run] + place - before, self.grid.size)
 
     def _lengths(self, stop: int) -> IntArray:
-        """Return the number of grid points of each run, (runs,); ``stop`` is the end of the last one."""
+        """Return the number of grid points of each run, (runs,); ``stop`` is the end of the last one.
+
+        Only points before ``stop`` count, so that a run beyond it has none.
+        """
         return np.maximum(np.append(self.starts[1:], stop) - self.starts, 0)

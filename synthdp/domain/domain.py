@@ -179,7 +179,10 @@ def releasable_domain(domain: Domain) -> Domain:
 
 
 def axis_with_misfits(axis: Axis) -> Axis:
-    """Return the axis with a cell of its own for values outside of the domain: the last one, if it is new."""
+    """Return the axis with a cell of its own for values outside of the domain: the last one, if it is new.
+
+    So they are counted apart from values that may be released.  Unchanged if the column has none of them.
+    """
     hidden = axis.grid.hidden
     if hidden is None or axis.cell_of_alone(hidden) is not None:
         return axis

@@ -179,7 +179,10 @@ def _encode_numbers(support: Interval | Steps, grid: Grid, raw: Numbers) -> IntA
 
 
 def _cell_of(interval: Interval, x: FloatArray, regular: int) -> IntArray:
-    """Return the part of an interval that each number lies in, (rows,); a number on an edge is in the upper part."""
+    """Return the part of an interval that each number lies in, (rows,); a number on an edge is in the upper part.
+
+    Numbers beyond the bounds are in the end parts.
+    """
     lower, upper = interval.lower, interval.upper
     indices = np.clip(np.floor((x - lower) / (upper - lower) * regular), 0, regular - 1).astype(np.int64)
     indices -= (x < edges_of(interval, indices)) & (indices > 0)  # rounding above may miss by one
@@ -188,7 +191,10 @@ def _cell_of(interval: Interval, x: FloatArray, regular: int) -> IntArray:
 
 
 def _steps_of(steps: Steps, values: AnyArray) -> AnyArray:
-    """Return each value as a number of steps, (n,), rounded; values beyond the bounds stay beyond them."""
+    """Return each value as a number of steps, (n,), rounded to the nearest, or down where the column says so.
+
+    Values beyond the bounds come out at the last steps or beyond, for `_whole` to clip.
+    """
     size, offset = steps.size, steps.offset
     if steps.denominator is not None:
         return np.asarray(np.rint((values.astype(np.float64) * steps.denominator - offset) / size))
@@ -202,7 +208,7 @@ def _steps_of(steps: Steps, values: AnyArray) -> AnyArray:
 
 
 def _whole(values: AnyArray, first: int, last: int) -> AnyArray:
-    """Clip whole numbers of steps to first..last, and return their distance from ``first``.
+    """Clip whole numbers of steps, (n,), to first..last, and return their distance from ``first``, (n,).
 
     It may be up to 2^63, so it is unsigned.
     """
@@ -264,11 +270,9 @@ def _whole_number(level: object) -> int | None:
 
 
 def _decimal_values(interval: Interval, grid: Grid, indices: IntArray) -> FloatArray:
-    """Return the value of each regular grid point of an interval.
+    """Return the value of each regular grid point of an interval, (n,).
 
-    The bounds at the ends, else the shortest decimal inside.
-
-    A special value is never returned.
+    The bounds at the ends, else the shortest decimal inside.  A special value is never returned.
     """
     different, place = _different(indices, grid.regular)
     low, high = edges_of(interval, different), edges_of(interval, different + 1)

@@ -130,7 +130,10 @@ class Grid:
         return np.asarray((point + (found - first[at]) // width).astype(np.int64))
 
     def even_starts(self, count: int) -> IntArray:
-        """Return the first grid points of ``count`` equal parts of the range; fewer if there are fewer grid points."""
+        """Return the first grid points of ``count`` equal parts of the range, at which bins begin.
+
+        With fewer grid points than parts some parts begin at the same one, which may be listed again.
+        """
         if not self.runs:
             return np.asarray(-(-np.arange(count) * self.regular // count))
         return np.unique(self.points_of(np.array([part * self.steps // count for part in range(count)], np.uint64)))
@@ -200,7 +203,10 @@ def points_of_today(column: Column, points: AnyArray) -> IntArray:
 
 
 def labels_of(column: Column) -> tuple[Level, ...]:
-    """Return the levels of a labelled column in grid point order; the label for "other" comes last."""
+    """Return the levels of a labelled column in grid point order; the label for "other" comes last.
+
+    SchemaError is raised for a column without levels.
+    """
     support = column.support()
     if not isinstance(support, Levels):
         raise SchemaError(f"a column of type {type(column).__name__} has no levels: give a column with declared levels")

@@ -125,7 +125,10 @@ def _of_days(layout: Layout, between: Difference) -> Iterator[Barrier]:
 
 
 def ends_of_points(axis: Axis) -> tuple[IntArray, IntArray]:
-    """Return the first and last regular grid point of each cell, (cells,) each; (0, -1) where it has none."""
+    """Return the first and last regular grid point of each cell, (cells,) each; (0, -1) where it has none.
+
+    They say how many days two cells are apart at least and at most.
+    """
     first, last = np.full(axis.size, axis.grid.size), np.full(axis.size, -1)
     runs = np.flatnonzero(axis.starts < axis.grid.regular)
     stops = np.minimum(np.append(axis.starts[1:], axis.grid.size)[runs], axis.grid.regular)

@@ -24,14 +24,19 @@ from synthdp.schema.database import DatabaseSchema
 from synthdp.schema.schema import Schema
 
 BINS = 24
-"""Most cells of an ordered column in the model of persons.  Tuned; not measured."""
+"""Most cells of an ordered column in the model of persons.  More tell values apart more finely, but hold fewer
+persons each against the same noise.  Tuned; not measured.
+"""
 
 MOST_PATTERN = 8
-"""With at most this many periods, the set of a person's periods is modelled as one value, of 2^8 = 256. A safety limit.
+"""With at most this many periods, the set of a person's periods is modelled as one value, of 2^8 = 256.  A safety
+limit: each further period doubles it.
 """
 
 MOST_PERIODS = 64
-"""Most values of an ordering column of which a parent row has at most one row each.  A safety limit."""
+"""Most values of an ordering column of which a parent row has at most one row each.  Each has a cell of its own, so
+that more would leave few rows in each.  A safety limit.
+"""
 
 MOST_GROUPS = 5
 """Most groups of periods by which attributes of rows are counted; each further group would divide the counts more
@@ -115,7 +120,8 @@ class TableLayout:
     def group_of_period(self) -> IntArray:
         """(periods,) the group of each period; one outside of the domain counts as the last.
 
-        All are in one group if the periods' cells cut through the standard ones.
+        All are in one group if the periods' cells cut through the standard ones.  A single 0 for a table without
+        periods.
         """
         if self.periods is None or self.standard_periods is None:
             return np.zeros(1, np.int64)
@@ -314,7 +320,7 @@ def growing_starts(points: int, cells: int) -> IntArray:
 
 
 def _ends(growth: float, cells: int) -> FloatArray:
-    """Return the ends of cells of lengths 1, growth, growth^2, ..., (cells,)."""
+    """Return the ends of cells of lengths 1, growth, growth^2, ..., (cells,), to find the growth that fits."""
     return np.cumsum(growth ** np.arange(cells, dtype=np.float64))
 
 
@@ -341,7 +347,11 @@ def _periods(name: str, column: Column, *, unique: bool, where: str) -> tuple[Or
 
 
 def columns_of_count(schema: DatabaseSchema, child: str) -> Column:
-    """Return the column that holds the number of a child table's rows, or the set of periods that have one."""
+    """Return the column that holds the number of a child table's rows, or the set of periods that have one.
+
+    A set is a whole number with a bit for each period.  It is modelled where periods are unique and at most
+    `MOST_PATTERN`.
+    """
     relation = schema.relation_to(child)
     if relation is None:
         raise SchemaError(f"table {child!r} is the child of no relation: add a Relation to the table above it")

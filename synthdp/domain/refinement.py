@@ -146,11 +146,10 @@ class Refinement:
         return int(self.coarse_cell.max()) + 1
 
     def classes(self, intervals: int) -> IntArray:
-        """Return a coarser class for each fine cell, (fine.size,).
+        """Return a coarser class for each fine cell, (fine.size,), among which sampling balances rows.
 
-        Itself, or one of ``intervals`` equal intervals of a long axis.
-
-        Special and missing values keep classes of their own.
+        The cell itself, or one of ``intervals`` equal intervals of a long axis.  Special and missing values keep
+        classes of their own.
         """
         grid = self.fine.grid
         if not grid.ordered or grid.regular <= intervals:

@@ -201,7 +201,10 @@ def rule_domain(schema: Schema, rules: Sequence[Rule], *, bins: int) -> Domain:
 
 
 def _cuts(column: Column, marks: Sequence[AnyArray], bins: int) -> AnyArray:
-    """Return the numbers at which a column's marks change, and the borders of ``bins`` equal parts."""
+    """Return the numbers at which a column's marks change, and the borders of ``bins`` equal parts, sorted.
+
+    Columns that are compared are cut at the numbers of all, so that cells are comparable.
+    """
     regular = grid_of(column).regular
     stacked = np.column_stack(marks)[:regular]
     changes = np.flatnonzero((stacked[1:] != stacked[:-1]).any(axis=1)) + 1
@@ -210,7 +213,10 @@ def _cuts(column: Column, marks: Sequence[AnyArray], bins: int) -> AnyArray:
 
 
 def _marked_axis(name: str, column: Column, marks: AnyArray) -> Axis:
-    """Return the axis whose cells are the sets of grid points with equal marks, (grid points, marks)."""
+    """Return the axis whose cells are the sets of grid points with equal marks, (grid points, marks).
+
+    Marks say what rules exclude or where a cut is, so that each cell obeys or breaks a rule as a whole.
+    """
     starts = np.append(0, np.flatnonzero((marks[1:] != marks[:-1]).any(axis=1)) + 1)
     cells = np.unique(marks[starts], axis=0, return_inverse=True)[1]
     return Axis(name, column, starts, cells.ravel())
@@ -225,7 +231,8 @@ def holds_any(axis: Axis, mask: BoolArray) -> BoolArray:
 def cell_numbers(axis: Axis) -> tuple[AnyArray, AnyArray, BoolArray]:
     """Return the least and largest number in each cell, and whether the cell holds grid points free of any order.
 
-    Where a cell holds no number, the least is larger than any number.
+    All are (size,), and tell whether two cells can hold a row in order.  Where a cell holds no number, the least is
+    larger than any number, and the largest smaller.
     """
     grid = axis.grid
     regular = axis.starts < grid.regular
@@ -285,7 +292,7 @@ def _listed(schema: Schema, rule: Combinations) -> Listed:
 
 
 def _kinds(meant: Sequence[BoolArray]) -> IntArray:
-    """Return a number for each grid point, equal for points in the same sets; -1 for points in no set."""
+    """Return a number for each grid point, (points,), equal for points in the same sets; -1 for points in no set."""
     within = np.zeros(len(meant[0]), np.int64)
     kind = np.full(len(within), -1)
     for number, mask in enumerate(meant):
@@ -314,7 +321,10 @@ def _meant(schema: Schema, name: str, given: object) -> BoolArray:
 
 
 def _implied(orders: list[ColumnOrder]) -> list[ColumnOrder]:
-    """Return the orders between columns that follow from given ones: a <= b and b <= c give a <= c."""
+    """Return the orders between columns that follow from given ones: a <= b and b <= c give a <= c.
+
+    Not where b may be released without a number that is compared, such as missing: then nothing follows.
+    """
     known = {order.names: order for order in orders}
     waiting = list(orders)
     while waiting:

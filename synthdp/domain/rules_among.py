@@ -101,7 +101,7 @@ class Among:
 
 
 def cells_named(one: AmongRows, axis: Axis) -> BoolArray:
-    """Return which cells of an axis hold a value that a rule counts, (cells,)."""
+    """Return which cells of an axis hold a value that a rule counts, (cells,); none for rules that do not count."""
     if not isinstance(one.rule, RowsPerParent):
         return np.zeros(axis.size, np.bool_)
     return np.asarray(

@@ -137,7 +137,11 @@ def _position(column: Column, value: object) -> int | None:
 
 
 def _range(column: Column, grid: Grid, ends: tuple[Any, Any], name: str) -> tuple[int, int]:
-    """Return the first and the last grid point between two named ends, both inclusive."""
+    """Return the first and the last grid point between two named ends, both inclusive.
+
+    A range within one grid point gives that point.  ParameterError is raised where the ends are exchanged, or the
+    column has no value between.
+    """
     low, high = ends
     if column.labelled:
         first = 0 if low is None else _index_of(column, grid, low, name)
@@ -200,7 +204,10 @@ def _lowest(column: Column) -> int | float:
 
 
 def _highest(column: Column) -> int | float:
-    """Return the greatest value of a column before rounding, in its own unit."""
+    """Return the greatest value of a column before rounding, in its own unit.
+
+    A column that rounds down, as moments do, holds all values up to the end of its last step.
+    """
     support = column.support()
     if isinstance(support, Steps) and support.rounds_down:
         return int(support.value(support.last + 1)) - 1

@@ -94,7 +94,8 @@ def _is_outside(factor: Factor, releasable: Sequence[BoolArray]) -> bool:
 def _share_in_domain(struck: Clique, shares: FloatArray, together: Mapping[Clique, float]) -> float:
     """Return the fraction of rows that are in domain in the one or two columns ``struck``.
 
-    The fraction out of domain in both is ``together`` where it was measured, else as for independent columns.
+    The fraction out of domain in both is ``together`` where it was measured, else as for independent columns.  The
+    result is kept within what the two fractions allow, and at least `MIN_IN_DOMAIN`, as averages are divided by it.
     """
     outside = [float(shares[j]) for j in struck]
     independent = math.prod(1 - share for share in outside)

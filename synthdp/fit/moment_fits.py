@@ -73,7 +73,9 @@ def closest_to_moments(
 
 
 def dual_hessians(weights: FloatArray, variance: FloatArray, *, features: FloatArray) -> FloatArray:
-    """Return the second derivative of each problem's dual, (d, p, p): the covariance of the features, plus the variance.
+    """Return the second derivative of each problem's dual, (d, p, p), which Newton steps and error bars invert.
+
+    It is the covariance of the features, plus the variance of the noise on the diagonal.
 
     Parameters
     ----------
@@ -118,7 +120,7 @@ def _step(
     features: FloatArray,
     log_prior: FloatArray,
 ) -> tuple[FloatArray, _Dual]:
-    """Take one Newton step for each problem, halved until its dual falls enough; return the new y and state."""
+    """Take one Newton step for each problem, halved until its dual falls enough; return new y, (d, p), and state."""
     hessians = dual_hessians(state.weights, variance, features=features)
     direction = -np.linalg.solve(hessians, state.gradients[:, :, None])[:, :, 0]
     slope = (direction * state.gradients).sum(axis=1)
@@ -154,9 +156,10 @@ class MomentRange(NamedTuple):
 def average_range(f: FloatArray, A: FloatArray, *, lower: FloatArray, upper: FloatArray) -> MomentRange:
     """Return the least and the largest average of f over measures whose moments lie in given ranges.
 
-    Over measures u >= 0 on m points with total N = sum u > 0 and lower <= A u <= upper, the range of f'u / N.
+    The average is f'u / N.  The measures are u >= 0 on m points with total N = sum u > 0 and lower <= A u <= upper.
     The ratio is made linear by v = u / N, s = 1 / N (Charnes, Cooper 1962).  Ranges that no measure meets are widened
-    together, by the least common factor that makes them meet one.
+    at both ends, all by the least amount that makes them meet one.  If only measures near 0 meet them, the result is
+    the range of f.
 
     Parameters
     ----------
@@ -184,7 +187,8 @@ def average_range(f: FloatArray, A: FloatArray, *, lower: FloatArray, upper: Flo
 def _least_average(cost: FloatArray, A: FloatArray, middle: FloatArray, half: FloatArray) -> float | None:
     """Return the least average of ``cost`` over measures whose moments lie within middle ± half.
 
-    None if there is none.
+    ``cost`` is (m + 1,), with a 0 for the scale.  None if there is no such measure.  `average_range` asks it for both
+    ends.
     """
     m = A.shape[1]
     found = optimum(
@@ -197,7 +201,11 @@ def _least_average(cost: FloatArray, A: FloatArray, middle: FloatArray, half: Fl
 
 
 def _least_widening(A: FloatArray, middle: FloatArray, half: FloatArray) -> float:
-    """Return by how much all moment ranges must widen for some measure to meet them, with a margin for rounding."""
+    """Return the least t at which some measure has all moments within middle ± (half + t).
+
+    It is in the unit of ``middle``, >= 0, with a margin for rounding.  The measure may have any total.  Noise can leave
+    no measure at t = 0, and the range of an average would then be empty.
+    """
     p, m = A.shape
     free = np.ones((p, 1))
     found = optimum(
@@ -260,7 +268,9 @@ _MAX_PRODUCT_STEPS = 100
 _PRODUCT_GRADIENT = 1e-10
 """Gradient at which `product_max_entropy` has converged, relative to the moments.  A numerical tolerance."""
 _INFLATION = 10.0
-"""Factor on a column's variance when its fit fails and is repeated.  Tuned; not measured."""
+"""Factor on a column's variance when its fit fails and is repeated.  A larger one needs fewer repetitions, but may
+forget more of the moments than is needed.  Tuned; not measured.
+"""
 _MAX_INFLATIONS = 30
 """Most repetitions of a failed fit with larger variance.  A safety limit."""
 
@@ -375,7 +385,10 @@ def _points_grid(points: FloatArray) -> ChebyshevGrid:
 
 
 def _log_prior(prior: FloatArray, *, nodes: int) -> FloatArray:
-    """Return the logarithms of a prior over nodes; raise ParameterError unless it is finite and not negative."""
+    """Return the logarithms of a prior over nodes, (nodes,), normalised; -inf where it is 0.
+
+    Raise ParameterError unless it is finite, not negative and not all zero.
+    """
     weights = np.asarray(prior, dtype=np.float64)
     if weights.shape != (nodes,):
         raise ParameterError(f"prior must have one weight per node ({nodes}), not shape {weights.shape}")

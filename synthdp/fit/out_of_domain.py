@@ -90,7 +90,7 @@ class OutOfDomain:
         """Return a table over all cells as it would be if all rows were in domain; 0 in the other cells.
 
         Its effect of each set of columns is taken from the rows in domain in these columns, scaled to the total.  An
-        interaction alone says nothing of the rows that it leaves out.
+        interaction alone says nothing of the rows that it leaves out: it is scaled up as if these were independent.
         """
         releasable = self.releasable
         if table.alone:
@@ -160,7 +160,10 @@ class OutOfDomain:
         return np.concatenate(counts)
 
     def add(self, table: FloatArray, clique: Clique) -> FloatArray:
-        """Put the estimated out-of-domain rows back into a model's table, flat, to compare it with measured ones."""
+        """Put the estimated out-of-domain rows back into a model's table, (cells,), to compare it with measured ones.
+
+        All of a column's go to its first out-of-domain cell, spread over the other columns like all rows.
+        """
         shape = [len(self.releasable[j]) for j in clique]
         counts = table.reshape(shape)
         for axis, j in enumerate(clique):
@@ -178,7 +181,8 @@ class OutOfDomain:
     def rows_in_domain(self, table: NoisyTable, columns: Clique) -> float:
         """Return the number of rows in domain in some columns of a table, by inclusion and exclusion.
 
-        So only the few noisy out-of-domain cells are added up.
+        So only the few noisy out-of-domain cells are added up.  It is kept within what the columns' own numbers allow,
+        and at least `MIN_IN_DOMAIN` of the total, as margins are divided by it.
         """
         counts = table.counts.reshape(table_shape([len(cells) for cells in self.releasable], table.clique))
         struck = [j for j in columns if self.rows[j] > 0]
@@ -202,7 +206,7 @@ def in_domain_cells(table: NoisyTable, releasable: Sequence[BoolArray]) -> Noisy
 
 
 def all_cells(table: NoisyTable, releasable: Sequence[BoolArray]) -> NoisyTable:
-    """Return a table over all cells from one over the cells in domain; the others are 0."""
+    """Return a table over all cells from one over the cells in domain, as fits take it; the others are 0."""
     shape = [len(cells) for cells in releasable]
     found = np.zeros(table_size(shape, table.clique))
     mask = np.ones(1, np.bool_)
@@ -277,7 +281,7 @@ def merged_in_domain(merged: Iterable[NoisyTable], out_of_domain: OutOfDomain) -
 def consistent_merged(
     tables: Sequence[NoisyTable], merged: Sequence[NoisyTable], out_of_domain: OutOfDomain
 ) -> tuple[NoisyTable, ...]:
-    """Return tables of merged codes without out-of-domain rows that agree with the tables of all codes.
+    """Return tables of merged codes without out-of-domain rows that agree with the tables of all codes; none of none.
 
     Parameters
     ----------

@@ -108,6 +108,7 @@ def _density_of(
 
     With features A of N points, drawn uniformly, and answers b with noise of standard deviation s, the weights 1 +
     A'(AA'/N + s²)^-1 (b - mean of A) are the nearest to 1 in squares at the least sum of squares and squared misfits.
+    The chance of drawing the points is part of s.
     """
     for one in measured:
         queries = one.queries
@@ -129,5 +130,5 @@ def _density_of(
 
 
 def _asks(domain: Domain, name: str, kind: Column) -> bool:
-    """Return whether a domain contains a column exactly as the schema declares it."""
+    """Return whether a domain contains a column exactly as the schema declares it, so that its cells mean the same."""
     return name in domain.names and domain.axes[domain.index(name)[0]].column == kind

@@ -70,7 +70,7 @@ class BudgetAllocation:
 
     @property
     def loss(self) -> PrivacyLoss:
-        """The privacy loss that this allocation pays for."""
+        """The privacy loss that this allocation pays for; raises InternalError for an empty one."""
         if self.share == 0:
             raise InternalError("an empty allocation pays for nothing")
         return self.whole.fraction(self.share)

@@ -28,7 +28,7 @@ from synthdp.schema.schema import Schema
 
 CHOICE_SHARE = 0.01
 """Share of the budget for a noisy number of rows, which decides between the two mechanisms; spent on numeric tables
-only.  Tuned; not measured.
+only.  More makes a wrong choice rarer near the border, and leaves less for the table.  Tuned; not measured.
 """
 
 SMOOTH_SIGNAL = 50.0
@@ -109,7 +109,7 @@ class Automatic(HasPrivacyCost):
         return found_at(mechanisms()["smooth_synthesis"].place)(spend=spend)
 
     def _adaptive(self, spend: Spend) -> AdaptiveMarginals:
-        """Return `AdaptiveMarginals` with these settings, the mechanism for all other tables."""
+        """Return `AdaptiveMarginals` with these settings, the mechanism for tables that are not for `_smooth`."""
         return AdaptiveMarginals(
             self.workload, target=self.target, spend=spend, one_ways=self.one_ways, places=self.places, public=self.public,
             on_progress=self.on_progress,
@@ -117,13 +117,20 @@ class Automatic(HasPrivacyCost):
 
 
 def may_be_smooth(schema: Schema) -> bool:
-    """Return whether smooth synthesis can make this table: two or more numeric columns only, no classes, no rules."""
+    """Return whether smooth synthesis can make this table: two or more numeric columns only, no classes, no rules.
+
+    Only then is there a choice, and a number of rows to pay for.
+    """
     numbers = all(column.quantity == "number" and not column.class_ends() for column in schema.values())
     return numbers and len(schema) > 1 and not rules_between(schema)
 
 
 def one_way_noise(schema: Schema, loss: PrivacyLoss, adjacency: Adjacency) -> float:
-    """Return the standard deviation of the noise in a cell, in rows, if the budget went to one histogram per column."""
+    """Return the stddev of a cell's noise, in rows, if the whole budget went to one histogram per column.
+
+    The choice compares the number of rows with it: below `SMOOTH_SIGNAL` times it a table of numbers is small for its
+    budget.
+    """
     budget = gaussian_account(loss) if isinstance(loss, ApproxDP) and loss.delta > 0 else loss
     budget = PureDP(budget.epsilon) if isinstance(budget, ApproxDP) else budget
     return BudgetAllocation(budget, adjacency).table_stddev(1 / len(schema))

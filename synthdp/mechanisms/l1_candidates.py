@@ -40,7 +40,9 @@ PAIRS_PER_COLUMN = 4
 """At most this many pairs per column are tried for the junction tree, the pairs that tell most.  A safety limit of time."""
 
 MEAN_OVER_STDDEV = math.sqrt(2 / math.pi)
-"""Mean absolute value of Gaussian noise over its standard deviation, √(2 / π). Derived."""
+"""Mean absolute value of Gaussian noise over its standard deviation, √(2 / π).  It says how much of a pair's distance
+from independence noise alone makes.  Derived.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -71,7 +73,11 @@ class Candidates:
 
 
 def independent(margins: Sequence[FloatArray], possible: Mapping[Clique, BoolArray]) -> Graphical:
-    """Return the distribution of independent columns with these margins, conditioned on possible combinations only."""
+    """Return the distribution of independent columns with these margins, conditioned on possible combinations only.
+
+    Shares below `LEAST_MARGIN` are raised to it first.  It tells which rows are worth listing, and is the model where
+    no pair is measured.
+    """
     masks = {clique: np.where(mask, 0.0, -np.inf) for clique, mask in possible.items()}
     for j, margin in enumerate(margins):  # impossible cells of one column are masked too: a floor everywhere is safe
         masks[(j,)] = masks.get((j,), 0.0) + np.log(np.maximum(margin, LEAST_MARGIN))
@@ -79,7 +85,10 @@ def independent(margins: Sequence[FloatArray], possible: Mapping[Clique, BoolArr
 
 
 def margin_of(column: OneWay, refinement: Refinement) -> FloatArray:
-    """Return the share of rows in each group of a column, (groups,); 0 in groups that may not be released."""
+    """Return the share of rows in each group of a column, (groups,); 0 in groups that may not be released.
+
+    It is the prior of a fit.  All releasable groups are alike where the column seems to have no rows.
+    """
     mass = np.bincount(refinement.coarse_cell, weights=column.weights)
     releasable = refinement.coarse().releasable
     return np.where(releasable, mass / mass.sum() if mass.sum() > 0 else 1 / releasable.sum(), 0.0)
@@ -88,7 +97,11 @@ def margin_of(column: OneWay, refinement: Refinement) -> FloatArray:
 def listed(
     margins: Sequence[FloatArray], product: Graphical, possible: Mapping[Clique, BoolArray], most: int
 ) -> Candidates | None:
-    """Return all possible rows, without cells of no mass, as candidates; ``None`` if they are more than ``most``."""
+    """Return all possible rows, without cells of hardly any mass, as candidates with a prior of independent columns.
+
+    ``None`` if the cells that are left have more than ``most`` combinations, rules not counted, or if none is possible;
+    rows are then drawn.
+    """
     likely = [np.flatnonzero(product.marginal((j,)) > 2 * LEAST_MARGIN) for j in range(len(product.shape))]
     if math.prod(len(cells) for cells in likely) > most:
         return None
@@ -139,7 +152,10 @@ def tree_of_pairs(
 
 
 def _gains(tables: Sequence[NoisyTable]) -> dict[Clique, float]:
-    """Return each pair's L1 distance from independence, in rows, minus what its noise alone makes of it."""
+    """Return each pair's L1 distance from independence, in rows, minus what its noise alone makes of it.
+
+    The junction tree takes the pairs of the largest gains.  Noise is taken to make at most a cell's expected count.
+    """
     margins = {table.clique[0]: np.maximum(table.counts, 0.0) for table in tables if len(table.clique) == 1}
     gains: dict[Clique, float] = {}
     for table in tables:

@@ -46,14 +46,22 @@ from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
 
 ROW_COUNT_SHARE = 0.01
-"""Share of the budget for the noisy number of rows.  Tuned; not measured."""
+"""Share of the budget for the noisy number of rows.  More makes all counts surer in scale, and leaves less for
+columns and pairs.  Tuned; not measured.
+"""
 ONE_WAY_SHARE = 0.3
-"""Share of the budget for one histogram of every column.  Tuned; not measured."""
+"""Share of the budget for one histogram of every column.  More makes single columns and their groups better, less the
+relations.  Tuned; not measured.
+"""
 GROUPS = 16
-"""About how many groups a column's values are merged into for pairs.  Tuned; not measured."""
+"""About how many groups a column's values are merged into for pairs.  More keep finer relations, but the cells of a
+pair hold fewer rows against the same noise.  Tuned; not measured.
+"""
 
 DEGREE = 3
-"""Default highest degree of the cosines that are measured on ordered columns.  Tuned; not measured."""
+"""Default highest degree of the cosines that are measured on ordered columns.  A higher one tells finer relations,
+but asks more products, each with more noise.  Tuned; not measured.
+"""
 
 MOST_ANSWERS = 2**20
 """Most cells of all measured pairs together; pairs of lowest weight are left out beyond it.  A safety limit of memory.

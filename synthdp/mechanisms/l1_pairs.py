@@ -173,7 +173,10 @@ def _table(
 
 
 def _values(domain: Domain, term: Term, column: int) -> FloatArray:
-    """Return a term's factor on one column for each of its codes, (codes,); 1 where the term has no such factor."""
+    """Return a term's factor on one column for each of its codes, (codes,); 1 where the term has no such factor.
+
+    Their products over two columns are the features by which a pair's cells are fitted.
+    """
     own = [factor for factor in term if factor.column == column]
     return factor_values(domain, own[0]) if own else np.ones(domain.shape[column])
 

@@ -194,12 +194,14 @@ def _as(argument: str) -> Callable[[Any], dict[str, Any]]:
 
 
 def _one_ways(bins: Any) -> dict[str, Any]:
-    """Turn the setting ``bins`` into the constructor argument that holds it."""
+    """Turn the setting ``bins`` into the constructor argument ``one_ways``, whose first histograms have so many."""
     return {"one_ways": OneWayTree(bins=bins)}
 
 
 _WORKLOAD = {"workload": _as("workload")}
+"""The setting ``workload``, for mechanisms that take sets of columns, as entry of `Named.takes`."""
 _ADAPTIVE = {**_WORKLOAD, "target": _as("target"), "bins": _one_ways, "places": _as("places"), "public": _as("public")}
+"""The settings of adaptive marginals, and of what chooses them, as entry of `Named.takes`."""
 _FITTER = {"solver": _as("solver")}
 """The setting ``solver``, for mechanisms that fit weights on a support, as entry of `Named.takes`."""
 

@@ -76,7 +76,11 @@ def _kinds(domain: Domain) -> list[Statistic]:
 
 T = TypeVar("T")
 Ask = Callable[..., Release[Any]]
+"""A mechanism's method ``release``, which `salvaged` decorates."""
 Simplest = Callable[[Any, Curator, tuple[Measurements, ...]], tuple[Any, tuple[str, ...]]]
+"""Makes the simplest output of a mechanism that failed: from it, the curator and what was measured.  Returns notes
+too.
+"""
 
 
 def last_of(stages: Iterator[T]) -> tuple[T, Exception | None]:
@@ -271,7 +275,9 @@ def account_of(curator: Curator, mechanism: object, *schemas: Schema, ends: Sequ
 
 
 def account_budget(loss: PrivacyLoss, mechanism: object, *schemas: Schema) -> PrivacyLoss:
-    """Return the budget that `account_of` would open with; arithmetic on public numbers, no data is read.
+    """Return the budget that `account_of` would open with, by which a plan foresees noise before any data is read.
+
+    Arithmetic on public numbers.
 
     Parameters
     ----------
@@ -287,7 +293,7 @@ def account_budget(loss: PrivacyLoss, mechanism: object, *schemas: Schema) -> Pr
 def refusal_costs(loss: PrivacyLoss, mechanism: object, schema: Schema, share: float) -> tuple[PrivacyLoss, ...]:
     """Return the cost of a careful discovery that is given up after the row count, and after all of it.
 
-    Arithmetic on public numbers: no row is read.
+    So a plan can say beforehand what a refused release costs.  Arithmetic on public numbers: no row is read.
 
     Parameters
     ----------
@@ -307,7 +313,8 @@ def refusal_costs(loss: PrivacyLoss, mechanism: object, schema: Schema, share: f
 def _terms(loss: PrivacyLoss, mechanism: object, *schemas: Schema) -> tuple[type[PrivacyLoss] | None, float]:
     """Return the currency of the account (``None``: Gaussian DP), and the share of delta for finding levels.
 
-    Levels are found by a threshold on noisy counts.
+    Levels are found by a threshold on noisy counts.  The share is 0 where no levels are open, or the account is not in
+    Gaussian DP.
     """
     asks_before = any(schema.undeclared or weights_of(schema) for schema in schemas)
     if asks_before and isinstance(loss, ApproxDP) and getattr(mechanism, "gaussian", False):
@@ -319,7 +326,8 @@ def _terms(loss: PrivacyLoss, mechanism: object, *schemas: Schema) -> tuple[type
 def discovery_part(budget: PrivacyLoss, share: float) -> PrivacyLoss:
     """Return the part of a budget that discovery may cost.
 
-    It is ``share`` of the budget; for Gaussian DP ``share`` of mu squared, and all of delta.
+    It is ``share`` of the budget.  For Gaussian DP it is ``share`` of mu squared, which adds up, and all of delta,
+    which only the thresholds that find levels use.
 
     Parameters
     ----------
@@ -336,7 +344,7 @@ def discovery_part(budget: PrivacyLoss, share: float) -> PrivacyLoss:
 def discovery_ends(share: float) -> tuple[float, float]:
     """Return the shares of the budget spent when a careful discovery may be given up.
 
-    These are after the row count, and at its end.
+    These are after the row count, and at its end.  An account must know them before any row is read; see `EarlyEnds`.
 
     Parameters
     ----------
@@ -347,7 +355,10 @@ def discovery_ends(share: float) -> tuple[float, float]:
 
 
 def takes(mechanism: TableMechanism, schema: Schema) -> bool:
-    """Return whether a mechanism can make a table of this schema with its workload and target."""
+    """Return whether a mechanism can make a table of this schema with its workload and target.
+
+    A discovery asks it before it leaves out a column in which it found nothing.
+    """
     try:
         mechanism.output_schema(schema)
     except SynthDPError:

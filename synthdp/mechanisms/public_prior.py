@@ -47,8 +47,8 @@ public rows.
 """
 
 FIRST_SWEEPS = 3
-"""Passes over the one-ways before it is judged whether tables of several columns bear the public relations out.  Tuned;
-not measured.
+"""Passes over the one-ways before it is judged whether tables of several columns bear the public relations out.  More
+judge by margins that are nearer to the noisy ones, but take longer.  Tuned; not measured.
 """
 
 ALONE, LEAST_ALONE = 0.5, 0.005
@@ -106,9 +106,9 @@ def _with_public_column(column: OneWay, public: PublicRows, total: float) -> One
 
 
 def _inside(public: PublicRows, axis: Axis) -> FloatArray | None:
-    """Return the public rows in each cell of an axis, 0 in cells that are never released.
+    """Return the public rows in each cell of an axis, to be averaged with noisy counts.
 
-    ``None`` if it lacks the column.
+    0 in cells that are never released.  ``None`` if the table lacks the column.
     """
     counts = public.counts(axis)
     return None if counts is None else np.where(axis.releasable, counts, 0).astype(np.float64)
@@ -277,7 +277,7 @@ class _Noisy:
 def _mean_trust(several: Sequence[_Noisy], expected: Sequence[FloatArray], ratios: Sequence[float]) -> float:
     """Return the weight of noisy counts against public ones, from 0 to 1, averaged over rows and tables.
 
-    0 without tables.
+    It says how many rows of the model of noisy answers join the public ones. 0 without tables.
     """
     trusts = [
         float((m * m * ratio / (m * ratio + one.stddev**2)).sum() / max(m.sum(), 1e-300))

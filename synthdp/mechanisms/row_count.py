@@ -85,8 +85,9 @@ class RowTotal(NamedTuple):
 def row_total(account: Curator, queries: Total | KeyStatistic, *, share: float) -> RowTotal:
     """Return the number of rows, and what the account has left for other steps.
 
-    Costs ``share`` of all that the account has left under ``add_remove``, and nothing under ``replace_one``. Of an
-    (epsilon, delta) it takes epsilon only, since Laplace noise needs no delta.
+    Costs ``share`` of all that the account has left under ``add_remove``, and nothing under ``replace_one``.  Of an
+    (epsilon, delta) it takes epsilon only, since Laplace noise needs no delta.  ParameterError is raised if nothing
+    would be left.
 
     Parameters
     ----------
@@ -107,7 +108,8 @@ def row_total(account: Curator, queries: Total | KeyStatistic, *, share: float) 
 def part_left(account: Curator, *, share: float) -> PrivacyLoss:
     """Return a share of what an account has left, as a loss to be spent on counts.
 
-    Of an (epsilon, delta) it takes epsilon only, since Laplace noise needs no delta.
+    Of an (epsilon, delta) it takes epsilon only, since Laplace noise needs no delta.  ParameterError is raised if
+    nothing is left.
     """
     whole = account.remaining
     if whole is None:

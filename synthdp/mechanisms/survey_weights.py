@@ -32,7 +32,7 @@ SHARE = 0.02
 
 
 def weights_of(schema: Schema) -> dict[str, Weight]:
-    """Return the survey-weight columns of a schema whose class means were not measured yet."""
+    """Return the survey-weight columns of a schema whose class means were not measured yet, and have to be."""
     return {name: column for name, column in schema.items() if isinstance(column, Weight) and not column.means}
 
 
@@ -120,7 +120,7 @@ def class_means(
 
 
 def _numbers(values: FloatArray) -> tuple[float, ...]:
-    """Return an array as a tuple of floats."""
+    """Return an array as a tuple of floats, as a column declaration holds class means."""
     return tuple(float(value) for value in values)
 
 

@@ -54,7 +54,7 @@ class AboveThresholdPlan:
     def threshold_for(self, queries: int) -> float:
         """Return a threshold, in rows, that few correct guesses exceed by noise alone.
 
-        It is b ln(4k/c): of k queries with a perfect guess, c/4 are found above it on average.
+        It is b ln(4k/c), and at least b: of k queries with a perfect guess, c/4 are found above it on average.
         """
         return self.query_scale * max(1.0, math.log(4 * queries / self.max_alarms)) / DENOMINATOR
 

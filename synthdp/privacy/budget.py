@@ -122,11 +122,14 @@ def check_loss(name: str, loss: object) -> PrivacyLoss:
 
 EARLY_SHARE = 0.1
 """Share of a promised delta for proving smaller losses of programs that stop early; the rest buys Gaussian noise.
-Stopping early needs its own conversion from Gaussian DP to (epsilon, delta)."""
+Stopping early needs its own conversion from Gaussian DP to (epsilon, delta).  More lets a stop cost less, but leaves
+more noise to a program that goes on.
+"""
 
 COUNT_SHARE = 0.03
 """Share of a discovery's budget for a noisy number of rows, where it is private.  If the number is too small, the
-discovery stops and the rest is saved."""
+discovery stops and the rest is saved.  More stops fewer discoveries by mistake, and leaves less for those that go on.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,7 +177,8 @@ class EarlyEnds:
     def cost(self, spent: float) -> PrivacyLoss:
         """Return the loss of an account that stops for good after the share ``spent`` of its budget.
 
-        Only epsilon is less than was reserved: all of delta stays spent.
+        It is the loss of the least of ``shares`` that covers ``spent``.  Where none does, or there is no proof for the
+        kind of loss, it is the whole.  Only epsilon is less than was reserved: all of delta stays spent.
 
         Parameters
         ----------

@@ -25,7 +25,9 @@ LEAST_SIGMA = 2**20
 than continuous noise."""
 
 THRESHOLDS_SHARE = 0.1
-"""Share of a promised delta for the thresholds by which discovery releases labels; the rest buys Gaussian noise."""
+"""Share of a promised delta for the thresholds by which discovery releases labels; the rest buys Gaussian noise.
+More finds rarer labels by lower thresholds, but leaves all counts more noise.
+"""
 
 FINEST = 2**26
 """Largest factor by which integers are multiplied before Gaussian noise, to make the noise finer than a row.  Sums up
@@ -109,7 +111,7 @@ class Selection:
     scale
         Of the noise on each score.
     stddev
-        Of the same.
+        Standard deviation of that noise, in the unit of whole-number scores.
     """
 
     choose: Callable[..., int]

@@ -84,7 +84,8 @@ class Adjacency:
         """Return the relation for a query of one row of each unit, in a table where a unit may have no row.
 
         A unit that is added or removed brings or takes its row.  One that is replaced may do both, or either, so the
-        number of such rows is private even if the number of units is public.
+        number of such rows is private even if the number of units is public.  So rows are added or removed: one, or two
+        where units are replaced.
         """
         return Adjacency(Neighbors.ADD_REMOVE, self.unit, 2 if self.rows_are_public else 1)
 

@@ -64,6 +64,7 @@ _RANGES = 2**12
 time."""
 
 _Cost: TypeAlias = Callable[[float], float]
+"""The loss that noise of a scale costs, as an epsilon or a rho."""
 
 
 def check_opendp() -> None:
@@ -577,7 +578,7 @@ def _noisy_max_cost(measure: object, linf_sensitivity: int, *, scale: float, mon
 
 
 def _threshold(scale: float, threshold: int) -> Any:
-    """Return OpenDP's mechanism that releases the keys whose noisy counts reach a threshold."""
+    """Return OpenDP's mechanism that releases the keys whose counts with Laplace noise reach a threshold."""
     dp = _opendp()
     return dp.make_laplace_threshold(dp.int_map, dp.l01inf, scale=float(scale), threshold=int(threshold))
 
@@ -616,7 +617,7 @@ def _check_target(value: float, *, name: str) -> None:
 
 
 def _check_threshold(threshold: int) -> None:
-    """Raise ParameterError unless a threshold is a whole number of at most `LARGEST_VALUE`."""
+    """Raise ParameterError unless a threshold is a whole number from 1 to `LARGEST_VALUE`."""
     check_integral("threshold", threshold, most=LARGEST_VALUE)
 
 

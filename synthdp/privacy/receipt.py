@@ -439,7 +439,10 @@ def step_of(items: Sequence[Item]) -> str:
 
 
 def noise_of(items: Sequence[Item]) -> str:
-    """Return the noise of items of one kind in words, such as "± 31 to 420 rows" (standard deviations)."""
+    """Return the noise of items of one kind in words, such as "± 31 to 420 rows" (standard deviations).
+
+    Receipts of earlier versions did not record its unit; then only the least standard deviation is given, without one.
+    """
     noise = [item.noise for item in items if item.noise is not None]
     if len(noise) < len(items):  # of an earlier version, which knew no unit
         return f"stddev {min(item.stddev for item in items):.4g} or more"
@@ -448,5 +451,8 @@ def noise_of(items: Sequence[Item]) -> str:
 
 
 def _rounded(stddev: float) -> str:
-    """Return a standard deviation with two significant digits, or as a whole number from 10 on."""
+    """Return a standard deviation with two significant digits, or as a whole number from 10 on.
+
+    From `LARGEST_WRITTEN` on it has three digits and an exponent.
+    """
     return f"{stddev:.2g}" if stddev < 9.95 else f"{stddev:,.0f}" if stddev < LARGEST_WRITTEN else f"{stddev:.3g}"

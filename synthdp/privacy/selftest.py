@@ -15,7 +15,7 @@ DRAWS = 40_000
 """Draws of each check, which limit its time."""
 
 FALSE_ALARM = 1e-9
-"""Probability that correct noise fails a check."""
+"""Probability that correct noise fails a check.  So small that a failure means wrong noise, not chance."""
 
 FEWEST = 10
 """Least expected number of draws of a histogram bin; rarer values are pooled in the end bins, as a chi-square test

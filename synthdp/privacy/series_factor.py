@@ -28,14 +28,17 @@ MOST_PATTERNS = 200_000
 """Largest number of sets of periods whose costs are computed one by one; beyond it a bound is used, to save time."""
 
 FITTED_PATTERNS = 1_000
-"""Largest number of sets of periods for which a factor is optimised numerically; beyond it a standard factor is used.
+"""Largest number of sets of periods for which a factor is optimised numerically; beyond it a standard factor is used,
+to save time.
 """
 
 SHARPNESS = (4, 16, 64, 200)
-"""Orders p of the p-norms that smoothly approximate a maximum, in successive fits of a factor."""
+"""Orders p of the p-norms that smoothly approximate a maximum, in successive fits of a factor.  A higher one is
+nearer to the maximum but less smooth, so each fit starts from the one before.
+"""
 
 STEPS, MEMORY = 1500, 30
-"""Most L-BFGS steps of each fit, and the number of past steps it remembers."""
+"""Most L-BFGS steps of each fit, and the number of past steps it remembers.  They limit time and memory."""
 
 
 def prefix_sums(periods: int) -> FloatArray:
@@ -119,15 +122,19 @@ def worst_cost(costs: FloatArray, at_most: int) -> float:
 
 
 def prefix_covariance(factor: IntArray) -> FloatArray:
-    """Return the (periods, periods) covariance of all running totals, in multiples of the noise variance of one answer."""
+    """Return the (periods, periods) covariance of all running totals, in multiples of the noise variance of one answer.
+
+    Plans foresee errors by it, and changes between periods get error bars.
+    """
     decoder = prefix_sums(len(factor)) @ np.linalg.inv(factor.astype(np.float64))
     return np.asarray(decoder @ decoder.T, np.float64)
 
 
 def _patterns(periods: int, at_most: int, merged: int) -> FloatArray:
-    """Return all maximal sets of periods that a unit may have rows in, (sets, columns), as weights of a factor's columns.
+    """Return all maximal sets of periods that a unit may have rows in, (sets, columns), as weights of columns.
 
-    Each row is one set; the first column stands for ``merged`` periods, so its weight is a fraction.
+    Each row is one set; the first column stands for ``merged`` periods, so its weight is a fraction.  If there are more
+    than `FITTED_PATTERNS` sets, they are not listed: the result has one row more than that, all 0.
     """
     if at_most == 1:
         return np.eye(periods)
@@ -155,7 +162,11 @@ def _square_root(periods: int, first: float) -> FloatArray:
 
 
 def _badness(factor: FloatArray, patterns: FloatArray, limits: FloatArray) -> float:
-    """Return a factor's loss: the largest variance of a running total times the largest cost of a set of periods."""
+    """Return a factor's loss: the largest variance of a running total times the largest cost of a set of periods.
+
+    Factors are compared by it.  Where ``patterns`` is all 0, as sets are too many, a bound for a unit with rows in
+    every period stands for the largest cost.
+    """
     gram = np.abs(factor.T @ factor)
     if not patterns.any():  # too many: those of one period, and a bound
         costs = np.asarray([worst_cost(gram, len(gram))])

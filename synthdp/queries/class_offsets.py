@@ -112,7 +112,8 @@ def axis_of_offsets(name: str, column: Column, *, parts: int = PARTS) -> Axis:
 def class_middles(column: Column) -> tuple[FloatArray, FloatArray]:
     """Return the middle and half the width of each class, (classes,) each, in the column's own unit.
 
-    A row's distance from the middle is counted in fractions of that half width, see `UNIT`.
+    A row's distance from the middle is counted in fractions of that half width, see `UNIT`.  ParameterError is raised
+    for a column without bounds.
     """
     support, classes = column.support(), starts_of_classes(column)
     if not isinstance(support, Interval):
@@ -125,7 +126,10 @@ def class_middles(column: Column) -> tuple[FloatArray, FloatArray]:
 
 
 def _offsets(axis: Axis) -> IntArray:
-    """Return what a row in each cell adds to each class's sum, (cells, classes), in multiples of 1 / `UNIT`."""
+    """Return what a row in each cell adds to each class's sum, (cells, classes), in multiples of 1 / `UNIT`.
+
+    Cells of special and missing values add 0.
+    """
     column, support = axis.column, axis.column.support()
     classes = starts_of_classes(column)
     middle, half = class_middles(column)

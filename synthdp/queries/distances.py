@@ -212,7 +212,7 @@ def pair_tables(totals: Totals, shape: Sequence[int]) -> Iterator[tuple[Totals, 
 
 
 def _with_first(counts: AnyArray, total: int) -> AnyArray:
-    """Return counts with that of the first cell, total minus the others, put in front."""
+    """Return counts with that of the first cell, total minus the others, put in front: indicators leave it out."""
     return np.concatenate([[total - counts.sum()], counts])
 
 
@@ -320,7 +320,7 @@ class PairDistances:
         return np.concatenate(found, dtype=np.int64)
 
     def _expected(self, column: int) -> IntArray:
-        """Return a column's expected tables with all later columns, side by side.
+        """Return a column's expected tables with all later columns, side by side, (its cells, all of theirs).
 
         They are in multiples of 1 / ``denominator``.
         """

@@ -173,7 +173,7 @@ def _indicators(sizes: tuple[int, ...]) -> FloatArray:
 def pack(columns: Sequence[int], shape: Sequence[int], cells: int) -> list[Clique]:
     """Divide columns into packs whose joint tables have at most ``cells`` cells (or one column).
 
-    First fit, largest first.
+    One count of a few packs then serves all tables between their columns.  First fit, largest first.
     """
     packs: list[list[int]] = []
     sizes: list[int] = []
@@ -188,7 +188,7 @@ def pack(columns: Sequence[int], shape: Sequence[int], cells: int) -> list[Cliqu
 
 
 def margin_of(table: AnyArray, columns: Clique, kept: Clique) -> AnyArray:
-    """Sum a table whose axes are ``columns`` to the flat table of the columns ``kept``, in their order."""
+    """Sum a table whose axes are ``columns`` to the flat table of the columns ``kept``, (cells,), in their order."""
     axes = [columns.index(j) for j in kept]
     rest = tuple(axis for axis in range(len(columns)) if axis not in axes)
     order = np.argsort(np.argsort(axes, kind="stable"), kind="stable")
@@ -201,7 +201,10 @@ def _ravel(codes: Codes, shape: Sequence[int], columns: Clique) -> AnyArray:
 
 
 def _combine(parts: Sequence[AnyArray], sizes: Sequence[int]) -> AnyArray:
-    """Return one flat number per row, in C order, from several numbers below ``sizes``, in the narrowest type."""
+    """Return one flat number per row, (rows,), in C order, from several numbers below ``sizes``.
+
+    In the narrowest type, as packed columns of many rows are held at once.
+    """
     dtype = np.min_scalar_type(max(math.prod(sizes) - 1, 0, *sizes[1:]))  # holds every number and every factor
     if dtype == np.uint64:
         dtype = np.dtype(np.int64)  # what bincount takes
@@ -331,7 +334,7 @@ class Marginals(LinearFamily):
     ) -> ProductSums | None:
         """Return the noisy table of some columns, from the smallest measured table that has all of them.
 
-        See `TellsTables`.
+        ``None`` if no table has.  See `TellsTables`.
         """
         if not set(names) <= set(self.domain.names):
             return None

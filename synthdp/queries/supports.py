@@ -41,8 +41,9 @@ _ORIGINALS = {"\\": "\\", "u": BETWEEN, "0": MISSING}
 def part_of(value: object) -> str:
     """Return the part of a record key that stands for one value.
 
-    Texts are themselves, whole numbers of any type their digits, truth values 0 and 1, times ISO 8601. Missing values,
-    and values without a text of their own, are one part together.
+    Texts are themselves but for escapes, whole numbers of any type their digits, other numbers their shortest decimals.
+    Truth values are 0 and 1, times ISO 8601, bytes hexadecimal digits.  Missing values are one part together with
+    infinities and values without a text of their own.
     """
     if isinstance(value, str):
         return value.translate(_ESCAPES)
@@ -166,12 +167,12 @@ class KeyList:
 
     @classmethod
     def weighted(cls, columns: tuple[str, ...], values: Mapping[str, float]) -> KeyList:
-        """Return the query with a value in [0, 1] on each of some keys, rounded to a 1024th.
+        """Return the query with a value in [0, 1] on each of some keys, rounded to a 1024th so that sums are exact.
 
         Raises
         ------
         ParameterError
-            If a value is outside.
+            If a value is outside after it was rounded.
         """
         rounded = np.rint(np.array(list(values.values()), np.float64) * DENOMINATOR)
         if not np.all((rounded >= 0) & (rounded <= DENOMINATOR)):

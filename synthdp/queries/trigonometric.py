@@ -182,7 +182,10 @@ def factor_values(domain: Domain, factor: Factor) -> FloatArray:
 
 
 def chebyshev(x: FloatArray, degree: int) -> FloatArray:
-    """Return T_degree(x) = cos(degree * arccos x), and 0 where x is NaN."""
+    """Return T_degree(x) = cos(degree * arccos x), and 0 where x is NaN.
+
+    Numbers beyond [-1, 1] count as its ends.
+    """
     inside = np.nan_to_num(np.clip(x, -1.0, 1.0), nan=0.0)
     return np.where(np.isnan(x), 0.0, np.cos(degree * np.arccos(inside)))
 

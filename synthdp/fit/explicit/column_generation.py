@@ -171,7 +171,10 @@ class ColumnGeneration:
         return GridFit(support=master.support[carry], fit=fit)
 
     def _start(self, problem: GridProblem, start: Codes | None, *, rng: Generator) -> IntArray:
-        """Return the (c, d) codes of the first grid points: the caller's, checked, or uniformly drawn ones."""
+        """Return the (c, d) codes of the first grid points: the caller's, checked, or uniformly drawn ones.
+
+        ParameterError is raised for codes outside of the grid.
+        """
         shape = problem.basis.shape
         if start is None:
             return uniform_codes(shape, self.initial_points, rng=rng)
@@ -263,7 +266,7 @@ def _empty_program(dual: L1Dual) -> highspy.Highs:
 
 
 def _largest_feature(basis: ProductBasis) -> float:
-    """Return the largest |feature| over the grid, 1 if all are zero."""
+    """Return the largest |feature| over the grid, 1 if all are zero: the scale of the dual's variables."""
     largest = max(math.prod(float(np.abs(table).max()) for table in term.values()) for term in basis.terms)
     return largest if largest > 0 else 1.0
 

@@ -78,7 +78,7 @@ class L1Dual:
 def weights_from(multipliers: FloatArray, *, points: int) -> Weights | None:
     """Return the multipliers of the points' constraints as weights of sum 1.
 
-    None if HiGHS stopped before it had any.
+    None if HiGHS stopped before it had any, or if they sum to less than a half: at the optimum the sum is 1.
     """
     positive = np.maximum(multipliers, 0.0)
     total = positive.sum()

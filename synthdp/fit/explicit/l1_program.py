@@ -67,7 +67,7 @@ tolerance.
 """
 
 MAX_TOLD = 80
-"""Most characters of an error's message that are quoted in a reason.  A safety limit."""
+"""Most characters of an error's message that are quoted in a reason.  A safety limit, so that receipts stay short."""
 
 
 class Mixture(NamedTuple):

@@ -208,7 +208,10 @@ def _balanced_cut(shape: tuple[int, ...]) -> int:
 
 
 def _half(basis: ProductBasis, columns: range) -> FloatArray:
-    """Return the (k, points) products of the tables of ``columns`` at all their joint grid points, C order."""
+    """Return the (k, points) products of the tables of ``columns`` at all their joint grid points, C order.
+
+    All scores of a grid are one matrix product of two such halves.
+    """
     products = np.ones((basis.k, 1))
     for j in columns:
         products = (products[:, :, None] * basis.column_matrix(j)[:, None, :]).reshape(basis.k, -1)

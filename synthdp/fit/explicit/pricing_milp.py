@@ -54,7 +54,10 @@ def maximise(basis: ProductBasis, y: FloatArray, *, seconds: float) -> tuple[Int
 
 
 def _collect(basis: ProductBasis, y: FloatArray) -> _Scores:
-    """Return the score function: terms of one column summed into its table, terms of two columns into the pair's."""
+    """Return the score function: terms of one column summed into its table, terms of two columns into the pair's.
+
+    Raise ParameterError for terms of more columns.
+    """
     constant = 0.0
     single = [np.zeros(size) for size in basis.shape]
     pairs: dict[tuple[int, int], FloatArray] = {}

@@ -215,7 +215,7 @@ class FitProblem:
 
     @property
     def row_weights(self) -> FloatArray:
-        """Return the (k,) weights r of the L1 objective; see `row_weights`."""
+        """Return the (k,) weights r of the L1 objective: the noisier an answer, the less a miss of it costs."""
         return row_weights(self.stddev)
 
     @property
@@ -237,7 +237,7 @@ class FitProblem:
 
     @property
     def plain(self) -> bool:
-        """Whether every miss costs and nothing pulls towards the prior."""
+        """Whether every miss costs and nothing pulls towards the prior, as `Sifting` needs."""
         return self.pull == 0 and not np.any(self.insensitive)
 
     def misfit_of(self, averages: FloatArray) -> float:
@@ -279,7 +279,10 @@ class FitProblem:
 
 
 def log_total(exponents: FloatArray, prior: Weights) -> float:
-    """Return log sum of prior · exp(exponents) without overflow, (m,) each; the prior has mass."""
+    """Return log sum of prior · exp(exponents) without overflow, (m,) each; the prior has mass.
+
+    A pull enters the lower bound of a fit by it.
+    """
     carried = prior > 0
     largest = float(exponents[carried].max())
     return largest + math.log(float(prior[carried] @ np.exp(exponents[carried] - largest)))

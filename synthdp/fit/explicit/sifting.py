@@ -121,7 +121,7 @@ class Sifting:
 def _first_rows(problem: FitProblem) -> IntArray:
     """Return the positions of k + 1 support points spread evenly over the support, to start from.
 
-    Steps of the golden section avoid resonance with a grid's order.
+    All points if there are at most twice as many.  Steps of the golden section avoid resonance with a grid's order.
     """
     count = problem.k + 1
     if problem.m <= 2 * count:
@@ -152,7 +152,7 @@ def _nearly_tight(scores: FloatArray, multipliers: FloatArray) -> BoolArray:
 
 
 def _most_violated(scores: FloatArray, violated: BoolArray, count: int) -> IntArray:
-    """Return the positions of the most violated rows, at most ``count``, to be added to the program."""
+    """Return the positions of the most violated rows, (rows,), at most ``count``, to be added to the program."""
     rows = np.flatnonzero(violated)
     if rows.size <= count:
         return rows

@@ -188,6 +188,8 @@ def _with_margins(table: NoisyTable, pooled: GLSEffects) -> FloatArray:
 def gls_total(tables: Iterable[NoisyTable]) -> tuple[float, float]:
     """Return the number of rows estimated from all tables' sums, weighted by precision, and its standard deviation.
 
+    Tables are made to agree on it.
+
     Raises
     ------
     ParameterError

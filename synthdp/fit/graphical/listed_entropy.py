@@ -19,17 +19,19 @@ from synthdp.fit.graphical.consistency import GLSEffects
 from synthdp.queries.contingency import Shape, project_to_simplex
 
 SPREADS = 2.0 ** np.arange(-12, 3.5, 0.5)
-"""Grid of standard deviations of the potentials of one order, among which the likeliest is used.  Tuned; not measured.
+"""Grid of standard deviations of the potentials of one order, among which the likeliest is used.  The least is as
+good as no relation, the largest stronger than any; finer steps would take time.  Tuned; not measured.
 """
 
 FLOOR = 0.1
-"""Least count of a code, in standard deviations of its noise, in the margins that the fit starts from.  Tuned; not
-measured.
+"""Least count of a code, in standard deviations of its noise, in the margins that the fit starts from.  A larger one
+fills codes that may be empty, a smaller one makes the features of rare codes very large.  Tuned; not measured.
 """
 
 NEARER = 0.1
 """Sets how close the final step comes to the noisy counts: a cell of an average table moves half of the way where it
-has 1 / NEARER standard deviations of rows.  Tuned; not measured.
+has 1 / NEARER standard deviations of rows.  A larger one follows the counts, and their noise, more closely.  Tuned;
+not measured.
 """
 
 LEAST_VARIANCE = 1e-9
@@ -153,7 +155,10 @@ class ListedEntropy:
 
 
 def _noise_of_cell(effects: GLSEffects) -> float:
-    """Return the mean noise, in rows, in a cell of the highest-order measured effects."""
+    """Return the mean noise, in rows, in a cell of the highest-order measured effects.
+
+    It sets how far the last step follows them; see `NEARER`.
+    """
     most = max(map(len, effects.precisions), default=0)
     return float(np.mean([value**-0.5 for clique, value in effects.precisions.items() if len(clique) == most]))
 
@@ -166,7 +171,10 @@ def _margin(effects: GLSEffects, column: int, total: float) -> FloatArray:
 
 
 def _logs_of_products(margins: Sequence[FloatArray]) -> FloatArray:
-    """Return the log-probability of every cell, (cells,), if columns were independent with these margins."""
+    """Return the log-probability of every cell, (cells,), if columns were independent with these margins.
+
+    The fit begins there.
+    """
     logs = np.zeros(1)
     for margin in margins:
         logs = np.add.outer(logs, np.log(margin)).ravel()
@@ -209,7 +217,7 @@ class _Basis:
         return _transformed(weights, self._rows)
 
     def squares(self, weights: FloatArray) -> FloatArray:
-        """Return the means of all squared features under (cells,) weights, (cells,)."""
+        """Return the means of all squared features under (cells,) weights, (cells,), for their variances."""
         return _transformed(weights, self._squares)
 
     def combined(self, potentials: FloatArray) -> FloatArray:
@@ -218,9 +226,9 @@ class _Basis:
 
 
 def _contrasts(n: int) -> FloatArray:
-    """Return n functions on n cells, one a row, orthogonal and of mean square 1.
+    """Return n functions on n cells, (n, n), one a row, orthogonal and of mean square 1.
 
-    The constant, then Helmert's contrasts.
+    The constant, then Helmert's contrasts.  Effects are sums of such functions.
     """
     found = np.zeros((n, n))
     found[0] = 1.0
@@ -231,7 +239,10 @@ def _contrasts(n: int) -> FloatArray:
 
 
 def _orthonormal(margin: FloatArray) -> FloatArray:
-    """Return the contrasts made orthonormal under a margin (Gram-Schmidt), one a row."""
+    """Return the contrasts made orthonormal under a margin (Gram-Schmidt), (n, n), one function a row.
+
+    A fit then begins where features are uncorrelated.
+    """
     root = np.sqrt(margin)
     directions, sizes = np.linalg.qr((_contrasts(len(margin)) * root).T)
     return np.asarray(np.sign(np.diag(sizes))[:, None] * directions.T / root, np.float64)
@@ -298,7 +309,10 @@ class _Problem:
     ridges: FloatArray
 
     def minimum(self, start: FloatArray, scale: FloatArray, *, steps: int, tolerance: float) -> FloatArray:
-        """Return the potentials that minimise the dual, by L-BFGS; ``scale`` makes the variables comparable."""
+        """Return the potentials of the measured features, (n,), that minimise the dual, by L-BFGS.
+
+        ``scale``, (n,), makes the variables comparable: the steps are in potentials divided by it.
+        """
 
         def evaluate(x: FloatArray) -> tuple[float, FloatArray]:
             potentials = x * scale
@@ -319,7 +333,7 @@ class _Problem:
         return np.asarray(found.x * scale, np.float64)
 
     def weights(self, potentials: FloatArray) -> FloatArray:
-        """Return the probability of every cell, (cells,), under given potentials."""
+        """Return the probability of every cell, (cells,), under given potentials of the measured features, (n,)."""
         return _softmax(self._log_weights(potentials))
 
     def _log_weights(self, potentials: FloatArray) -> FloatArray:

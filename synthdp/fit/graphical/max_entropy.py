@@ -410,7 +410,10 @@ class MaxEntropy:
 
 
 def _start(table: NoisyTable, total: float) -> FloatArray:
-    """Return a table's first potential: the log of a one-way's estimated shares, 0 for any other table."""
+    """Return a table's first potential: the log of a one-way's estimated shares, 0 for any other table.
+
+    A tenth of the noise is added to each count first, so that no logarithm is infinite.
+    """
     if len(table.clique) != 1:
         return np.zeros(table.counts.size)
     positive = project_to_simplex(table.counts, total) + 0.1 * table.stddev

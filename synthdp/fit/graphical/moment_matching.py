@@ -20,8 +20,8 @@ SLOPE_ROWS = 8192
 """
 
 DAMPING = 0.7
-"""Fraction of each Newton step that is taken, since raking to tables between the steps undoes a little.  Tuned; not
-measured.
+"""Fraction of each Newton step that is taken, since raking to tables between the steps undoes a little.  A larger one
+needs fewer steps, but may overshoot.  Tuned; not measured.
 """
 
 LONGEST = 3.0

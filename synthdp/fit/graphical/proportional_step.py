@@ -219,8 +219,8 @@ def exchanges(
 def _groups(outer: NoisyTable, axes: Sequence[int], shape: Shape) -> tuple[IntArray, IntArray]:
     """Return the group of each cell of an inner table, and of each cell of the outer one that contains its columns.
 
-    Cells of the two tables in one group exchange potential. ``axes`` are the inner table's columns in the outer one;
-    merged codes are one group.
+    (inner cells,) and (outer cells,).  Cells of the two tables in one group exchange potential.  ``axes`` are the inner
+    table's columns in the outer one; merged codes are one group.
     """
     sizes = outer.shape(shape)
     kept = [sizes[axis] for axis in axes]

@@ -33,8 +33,8 @@ A safety limit of time.
 """
 
 STEPS = 2
-"""Steps towards the mean products in each sweep; raking to tables in between undoes a little of them.  Tuned; not
-measured.
+"""Steps towards the mean products in each sweep; raking to tables in between undoes a little of them.  More come
+nearer to the products in each sweep, which then takes longer.  Tuned; not measured.
 """
 
 
@@ -258,14 +258,18 @@ class _Block:
 
 
 def _turn(table: NoisyTable, model: Graphical) -> tuple[bool, bool]:
-    """Return the sort key of a table's turn: tables outside of the tree first, one-ways last."""
+    """Return the sort key of a table's turn: tables outside of the tree first, and one-ways last.
+
+    The tables that are raked last are met most exactly.
+    """
     return table.clique in model.potentials, len(table.clique) == 1
 
 
 def blocks_of(tables: Sequence[NoisyTable], turns: Sequence[object], shape: Shape) -> list[list[int]]:
     """Group tables of the same turn into blocks of at most `BLOCK_CELLS` cells; returns positions of tables by block.
 
-    A single larger table is a block of its own.
+    A sweep then passes over the cells of a block instead of over all rows.  A single larger table is a block of its
+    own.
 
     Parameters
     ----------

@@ -60,9 +60,10 @@ def nearest_tables(
 
 
 def _onto_sums(target: FloatArray, variance: FloatArray, sums: FloatArray) -> FloatArray:
-    """Project onto numbers >= 0 of given sums along the last axis, weighted by 1 / variance.
+    """Project onto numbers >= 0 of given sums, weighted by 1 / variance: a step of Dykstra's projections.
 
-    The result is max(target - t * variance, 0) with the right t for each sum.
+    Along the last axis; ``sums`` has the other axes.  The result is max(target - t * variance, 0) with the right t for
+    each sum.  It is 0 where the variance is 0: no row is possible there.
     """
     ratio = np.divide(target, variance, out=np.full(target.shape, -np.inf), where=variance > 0)
     order = np.argsort(-ratio, axis=-1, kind="stable")

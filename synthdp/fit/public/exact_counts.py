@@ -14,7 +14,7 @@ from synthdp.randomness import Generator
 
 ROWS, MOST_ROWS = 100_000, 300_000
 """Fewest and most rows drawn from a model before they are raked to totals; between, twice the number of the table's
-rows.  Tuned; not measured.
+rows.  More keep the relations of the model better, but take more time and memory.  Tuned; not measured.
 """
 
 SWEEPS, SETTLED = 500, 1e-9
@@ -28,7 +28,9 @@ moved to the totals exactly later.
 """
 
 SPARE = 1e-3
-"""Weight given to rows that are made up where totals have rows and the model has none.  Tuned; not measured."""
+"""Weight given to rows that are made up where totals have rows and the model has none.  Raking sets it right where
+totals ask for more; a larger one would disturb the model more.  Tuned; not measured.
+"""
 
 
 def raked_exactly(
@@ -42,7 +44,8 @@ def raked_exactly(
     """Return weighted rows of a model that have public totals exactly, by iterative proportional fitting.
 
     Where totals have rows and the model has none, rows of the model are given the values that are missing, unless a
-    rule forbids it.
+    rule forbids it.  Totals that rules forbid are missed, and those of very many cells are met only nearly; see
+    `LARGE`.
 
     Parameters
     ----------

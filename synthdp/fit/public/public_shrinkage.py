@@ -16,15 +16,15 @@ from scipy.stats import truncnorm
 from synthdp.arrays import FloatArray
 
 SURPRISE = 4.0
-"""A difference counts as real only if chance makes it with probability at most exp(-SURPRISE). Tuned: with 2, noise
-counts as real in one of three releases at epsilon .1.
+"""A difference counts as real only if chance makes it with probability at most exp(-SURPRISE).  A larger one trusts
+public rows longer though they differ.  Tuned: with 2, noise counts as real in one of three releases at epsilon .1.
 """
 
 
 def bias(counts: FloatArray, expected: FloatArray, stddev: float, *, ratio: float, free: int | None = None) -> float:
     """Return the mean squared difference t of private and public counts beyond noise and sampling error.
 
-    It is 0 if these explain it.
+    The larger, the less public counts are trusted.  It is 0 if chance explains the whole difference.
 
     Parameters
     ----------
@@ -67,8 +67,9 @@ def smoothed_ratio(tables: Sequence[tuple[FloatArray, FloatArray, float, int]], 
     """Return the variance ratio v of smoothed public counts, estimated from all noisy tables; between 0 and ``ratio``.
 
     Expected counts of smoothed public rows that have the private one-ways are nearer to the private ones than the
-    public rows' own.  Each table tells (y - m)^2 - sigma^2 over m, by a sum of squares of normal numbers; the tables'
-    estimates are averaged by precision, and v is as likely to be anywhere in its range beforehand.
+    public rows' own.  Each table tells (y - m)^2 - sigma^2 over m, by a sum of squares of normal numbers.  The tables'
+    estimates are averaged by precision, and v is as likely to be anywhere in its range beforehand.  It is ``ratio``
+    where no table tells anything.
 
     Parameters
     ----------

@@ -191,10 +191,11 @@ def _tree(pairs: Mapping[Clique, _Pair], shape: Shape, base: list[Clique]) -> li
 
 
 def _share_of_rows(rows: IntArray, held_out: IntArray, model: SmoothedRows, shape: Shape, rng: Generator) -> float:
-    """Return the weight of the public rows themselves, beside the model's, that predicts held-out rows best.
+    """Return the weight, 0 to 1, of the public rows themselves, beside the model's, that predicts held-out rows best.
 
-    Least squares over some tables of three columns; a cell weighs the less the more rows it has, as the square root,
-    between squares, in which few cells count, and multiples of chance, in which all cells do.
+    Least squares over some tables of three columns.  A cell weighs the less the more rows it has, as the square root.
+    That is between squares, in which few cells count, and multiples of chance, in which all do. 0 where no pair is
+    related or there is no such table.
     """
     triples = [c for c in itertools.combinations(range(len(shape)), 3) if table_size(shape, c) <= MOST_CELLS]
     if not triples or not model.related or not len(held_out):

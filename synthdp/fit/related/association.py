@@ -11,13 +11,15 @@ import numpy as np
 from synthdp.arrays import FloatArray
 
 SWEEPS = 30
-"""Iterations of proportional fitting of a table to its margins.  A safety limit."""
+"""Iterations of proportional fitting of a table to its margins.  A safety limit of time."""
 
 ROUNDS, STRONGEST = 8, 12.0
 """Most Gauss-Newton steps when an association is fitted, and the bound on its parameters.  Numerical tolerances."""
 
 LEAST_GROUPS = 3
-"""An association is fitted only to numbers with at least this many groups.  Tuned; not measured."""
+"""An association is fitted only to numbers with at least this many groups.  Fewer groups have hardly more cells than
+an association has parameters.  Tuned; not measured.
+"""
 
 ONE_STEP = 0.05
 """Step of the finite differences by which the slope in a parameter is computed.  A numerical tolerance."""
@@ -35,6 +37,7 @@ def features(shape: tuple[int, ...], ordered: tuple[int, int], *, same: bool) ->
     """Return the patterns that a log-table of two numbers may have beyond its margins, (m, n) each, likeliest first.
 
     They are linear-by-linear association, closeness, equality (if ``same``), and special values with each other.
+    ``ordered`` is how many groups of each axis are numbers.  Empty if it is below `LEAST_GROUPS` on either.
     """
     found: list[FloatArray] = []
     if min(ordered) < LEAST_GROUPS:

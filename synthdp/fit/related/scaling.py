@@ -13,7 +13,9 @@ from synthdp.queries.related.person_tables import Kind
 from synthdp.randomness import Generator
 
 MOST_STEP = 1.0
-"""Largest change of a factor's logarithm in one sweep.  A numerical tolerance."""
+"""Largest change of a factor's logarithm in one sweep.  A numerical tolerance, so that chance in few drawn persons
+moves none far.
+"""
 
 LAST = 0.25
 """Fraction of the sweeps, at the end, that draw the full number of persons; earlier ones, far from the result, draw at
@@ -109,7 +111,8 @@ def fit_histories(
 def _move_of_base(wanted: FloatArray, now: FloatArray, *, step: float) -> FloatArray:
     """Return the change of an attribute's base logarithms that moves counts ``now`` towards ``wanted``.
 
-    All alike in shape.
+    All are (1 or groups of periods, cells).  Only shares matter: ``now`` is first scaled to the totals of ``wanted``,
+    period by period.
     """
     now = now * (wanted.sum(axis=1) / np.maximum(now.sum(axis=1), 1e-9))[:, None]
     return np.asarray(step * np.clip(np.log((wanted + 1) / (now + 1)), -MOST_STEP, MOST_STEP))
@@ -118,7 +121,8 @@ def _move_of_base(wanted: FloatArray, now: FloatArray, *, step: float) -> FloatA
 def _move(factor: Factor, target: Target, now: FloatArray, *, scale: float, step: float) -> FloatArray:
     """Return the change of a factor's logarithms that moves its expected table ``now`` towards its target.
 
-    ``scale`` is persons drawn per person of the tables, ``step`` the fraction of the full step.
+    ``scale`` is persons drawn per person of the tables, ``step`` the fraction of the full step.  Tables of equal values
+    in two rows take a fixed fraction instead, and those of siblings a smaller one.
     """
     wanted, soft = target.counts * scale, max(1.0, 0.2 * target.stddev * scale)
     if factor.table.kind in (Kind.STAY, Kind.ALIKE):

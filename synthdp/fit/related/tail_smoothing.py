@@ -21,16 +21,20 @@ estimated risk is used.  A numerical tolerance.
 
 UNSURE = 3.5
 """A tail is the longest run of cells at an end whose total stays below this many standard deviations of its noise.
-Such cells may be empty.  Tuned; not measured.
+Such cells may be empty.  A larger one takes more of a tail for noise, a smaller one leaves noise as a tail of
+persons.  Tuned; not measured.
 """
 
 APART = 3.5
-"""A cell that differs from the smooth curve by at least this many standard deviations of the noise is a point mass and
-is not smoothed.  Tuned; not measured.
+"""A cell that differs from the smooth curve by at least this many standard deviations of the noise is a point mass
+and is not smoothed.  A larger one smooths smaller heaps away, a smaller one keeps noise as heaps.  Tuned; not
+measured.
 """
 
 RISING = 1e3
-"""Penalty on upward bends within a tail, where rows are assumed to thin out steadily.  Tuned; not measured."""
+"""Penalty on upward bends within a tail, where rows are assumed to thin out steadily.  So large that it nearly
+forbids them; with a smaller one noise would make bumps.  Tuned; not measured.
+"""
 
 LOWEST, HIGHEST = -12.0, 12.0
 """Bounds on the log-counts of cells, in units of the noise.  A numerical tolerance."""
@@ -39,11 +43,16 @@ STEPS, LEAST_STEP, CLOSE = 25, 0.05, 0.01
 """Most Newton steps, the shortest step length, and the gain below which the steps end.  Numerical tolerances."""
 
 LEAST_CELLS = 5
-"""Histograms with fewer cells are not smoothed.  Tuned; not measured."""
+"""Histograms with fewer cells are not smoothed.  With fewer, second differences say too little of a shape.  Tuned;
+not measured.
+"""
 
 
 def smoothed(noisy: FloatArray, stddev: float, otherwise: Callable[[FloatArray], FloatArray]) -> FloatArray:
     """Smooth the noisy histograms of one number, (groups, cells), to the degree that their noise requires.
+
+    Those of few cells are left to ``otherwise``.  In a tail that may be noise alone, the lower of two estimates is
+    taken: the best of all, and the best of the smooth ones.
 
     Parameters
     ----------
@@ -119,7 +128,10 @@ def _smooth(y: FloatArray, offset: FloatArray) -> Iterator[tuple[FloatArray, flo
 
 
 def _ends(y: FloatArray) -> BoolArray:
-    """Return which cells, (groups, cells), lie in a tail whose total may be noise only; see `UNSURE`."""
+    """Return which cells, (groups, cells), lie in a tail whose total may be noise only; see `UNSURE`.
+
+    None in a histogram where nothing stands out of the noise, as it would all be tail.
+    """
     found = np.zeros(y.shape, np.bool_)
     root = np.sqrt(np.arange(1, y.shape[1] + 1))
     for side in (slice(None), slice(None, None, -1)):

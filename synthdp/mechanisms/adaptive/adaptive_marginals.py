@@ -370,7 +370,8 @@ class AdaptiveMarginals(HasPrivacyCost):
     def _optimum_of_groups(self, known: Knowledge, workload: Workload) -> Optimum | None:
         """Return the best unbiased plan for measuring all interactions of the grouped columns.
 
-        ``None`` where the table is too large for it.
+        Where it `pays`, it replaces the rounds of chosen tables.  ``None`` where `optimum_of` does not apply, such as
+        to too large domains.
         """
         pooled = known.pooled_effects
         counted = gls_total(known.one_way_tables)[1] ** -2
@@ -382,7 +383,8 @@ class AdaptiveMarginals(HasPrivacyCost):
     def _gain_of_one_ways(self, known: Knowledge, workload: Workload) -> Callable[[float], float]:
         """Return the function from a budget share to the error, in rows, that re-measuring the one-ways would save.
 
-        The planner compares this with what the same share would gain in tables.
+        The planner compares this with what the same share would gain in tables, so it is multiplied by
+        `ONE_WAYS_IN_TABLES`.  It is 0 for a share of 0.
         """
         columns = range(len(known.domain))
         weights = [sum(workload.weight((min(a, b), max(a, b))) for b in columns if b != a) for a in columns]

@@ -38,8 +38,8 @@ Derived: one more than the level of pairs.
 """
 
 GROUPS = (3, 8)
-"""Fewest and most groups that a column is merged into for a table of three columns.  Tuned (no sweep is on record); the
-upper one also limits the time.
+"""Fewest and most groups that a column is merged into for a table of three columns.  More show finer relations, fewer
+have better filled cells.  Tuned (no sweep is on record); the upper one also limits the time.
 """
 
 MOST_LEVELS = 12
@@ -48,23 +48,26 @@ safety limit of its number of cells.
 """
 
 FILLED = 3.5
-"""Sets the number of groups: an average cell of a triple's table holds this many standard deviations of its noise.  All
-triples are then taken as measured.  Tuned; no sweep is on record.
+"""Sets the number of groups: an average cell of a triple's table holds this many standard deviations of its noise.
+All triples are then taken as measured.  A larger one makes fewer groups, which noise hides less and which show less.
+Tuned; no sweep is on record.
 """
 
 SCORE_NOISE = 0.02
-"""Standard deviation aimed at in the noisy score of a triple, as a fraction of the rows.  Tuned; no sweep is on record.
+"""Standard deviation aimed at in the noisy score of a triple, as a fraction of the rows.  A smaller one finds weaker
+triples, and leaves less to measure them.  Tuned; no sweep is on record.
 """
 
 MOST_SCREEN, MOST_SCREEN_UNNAMED = 0.08, 0.002
 """Largest fraction of the remaining budget that scoring triples may cost: the first if the user names a target or a
-workload, else the second.  If it would cost more, no triple is considered.  Tuned; no sweep is on record.
+workload, else the second.  If it would cost more, no triple is considered.  Larger ones consider triples of more
+columns or fewer rows, at the cost of all tables.  Tuned; no sweep is on record.
 """
 
 RESERVE = 0.5
-"""Fraction of the last batch's budget that is held back until triples are scored.
-
-It then goes to the triples that pay, or to measuring the batch's tables once more.  Tuned; not measured.
+"""Fraction of the last batch's budget that is held back until triples are scored.  It then goes to the triples that
+pay, or to measuring the batch's tables once more.  More leaves more for triples, but scores them against a noisier
+model.  Tuned; not measured.
 """
 
 

@@ -17,15 +17,14 @@ from synthdp.schema.schema import Schema
 
 KAPPA, KAPPA_OF_WIDE = 0.3, 8.0
 """A column gets about sqrt(n / (KAPPA sigma)) groups for tables, at least 4: n is the number of rows, sigma the noise
-in a cell of a pair's table.  Tuned.
-
+in a cell of a pair's table.  Smaller ones make more groups, with fewer rows in each against the noise.  Tuned.
 Columns of wide tables get fewer: there the noise of a whole table is about a tenth of the rows, so that the relations
 that stand out when pairs are scored are worth a table.
 """
 
 ATOM_SHARE = 0.3
 """A single value may get a group of its own if it holds this fraction of its bin in the first histogram.  So heaps of
-equal values are kept.  Tuned; no sweep is on record.
+equal values are kept.  A smaller one keeps smaller heaps, at the cost of more groups.  Tuned; no sweep is on record.
 """
 
 
@@ -79,9 +78,10 @@ def coarsen(one_way: OneWay, target: float, *, pinned: AbstractSet[int] = frozen
 def coarsen_columns(
     schema: Schema, columns: Sequence[OneWay], target: float, *, pinned: Sequence[AbstractSet[int]] = ()
 ) -> tuple[Refinement, ...]:
-    """Merge the finest bins of every column into groups.
+    """Return the groups into which every column's finest bins are merged, the axes of its larger tables.
 
-    Values that a rule between columns names, and pinned ones, stay groups of their own.
+    Groups of about ``target`` rows stand out of the noise.  Values that a rule between columns names, and pinned ones,
+    stay groups of their own.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def coarse_table(one_way: OneWay, refinement: Refinement, column: int) -> NoisyT
 def _misfits_in(one_way: OneWay) -> FloatArray:
     """Return the estimated rows outside the column's domain, by leaf, (leaves,).
 
-    All are put in the first leaf that is never released.
+    All are put in the first leaf that is never released, so that groups hold misfits as measured tables do.
     """
     found = np.zeros(one_way.axis.size)
     if one_way.misfits > 0:
@@ -136,7 +136,8 @@ def _misfits_in(one_way: OneWay) -> FloatArray:
 def _nominal_groups(one_way: OneWay, target: float, regular: int) -> IntArray:
     """Group the levels of a categorical column, (regular,): each frequent level alone, all rare ones together.
 
-    With a hierarchy the rare levels are merged within each group that is frequent itself.
+    With a hierarchy the rare levels are merged within each group that is frequent itself.  Up to 3 levels, or fewer
+    than 2 rare ones, are all left alone.
     """
     weights, starts = one_way.weights[:regular], one_way.axis.starts[:regular]
     enough = max(3 * one_way.stddev, target / 4)

@@ -20,7 +20,8 @@ from synthdp.schema.columns import DISCOVERED
 
 FILLED = 2.5
 """At either end of a range, bins count as filled if they hold more rows than this many standard deviations of the
-noise; emptier ones are cut off.  Tuned; no sweep is on record.
+noise; emptier ones are cut off.  More cuts off thin tails too, less leaves rows of noise far from all others.  Tuned;
+no sweep is on record.
 """
 
 TAIL, TAIL_SHARE = 1.0, 0.25
@@ -70,7 +71,9 @@ class OneWay:
     def redistributed(self, counts: FloatArray) -> OneWay:
         """Return the column with other counts in the first histogram, such as counts drawn towards public knowledge.
 
-        Each bin's rows are shared among its leaves as before, and the standard deviation of the noise is kept.
+        Each bin's rows are shared among its leaves as before, and the standard deviation of the noise is kept.  Weights
+        keep their sum, with 0 where counts are negative or bins not releasable; all are 0 if no count is left.
+        ``counts`` themselves are stored as given.
 
         Parameters
         ----------
@@ -84,7 +87,8 @@ class OneWay:
     def divided(self, mass: FloatArray) -> FloatArray:
         """Divide ``mass``, the rows in each bin of the first histogram, among its leaves, (leaves,).
 
-        They get rows in proportion to their old weights, evenly if these are 0.
+        They get rows in proportion to their old weights; where a bin had none, by their numbers of grid points.  Of
+        such a bin leaves that are never released get none.
         """
         cell, size = self.first_bin, self.first.size
         before = np.bincount(cell, weights=self.weights, minlength=size)

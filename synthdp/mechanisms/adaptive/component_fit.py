@@ -27,7 +27,8 @@ fit.  A tolerance: exactness would not show there.
 
 EXPLAINED = 1.25
 """A table outside of the junction tree is left out of the fit if noise nearly explains its L1 distance from the tree.
-This is the largest such distance, as a multiple of what noise alone makes.  Tuned; no sweep is on record.
+This is the largest such distance, as a multiple of what noise alone makes.  A larger one leaves out weaker relations,
+a smaller one fits noise and takes longer.  Tuned; no sweep is on record.
 """
 
 LEAST_EFFECTIVE = 0.05
@@ -130,7 +131,8 @@ def effective_rows(distribution: Explicit) -> float:
 def _unexplained(model: Graphical, table: NoisyTable, total: float) -> float:
     """Return the L1 distance in rows of a noisy table from the model beyond what noise explains.
 
-    It is 0 if noise explains the distance.
+    Tables outside of the junction tree are fitted too where it is above 0, the largest first.  It is 0 up to
+    `EXPLAINED` times the distance that noise makes on average.
     """
     distance = float(np.abs(table.counts - model.marginal(table.clique) * total).sum())
     noise = MEAN_ABS * table.stddev * table.counts.size

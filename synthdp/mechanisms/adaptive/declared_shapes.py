@@ -58,7 +58,10 @@ def _shaped(column: OneWay) -> OneWay:
 
 
 def _edges(column: OneWay, regular: int) -> FloatArray:
-    """Return the edges of a numeric column's bins, (bins + 1,), in its unit, with the lower bound at 0."""
+    """Return the edges of a numeric column's bins, (bins + 1,), in its unit, with the lower bound at 0.
+
+    Declared laws begin at the lower bound.
+    """
     grid = column.first.grid
     starts = column.first.starts[:regular]
     span = float(getattr(column.axis.column, "upper", 1) or 0) - float(getattr(column.axis.column, "lower", 0) or 0)
@@ -91,7 +94,10 @@ def expected_counts(counts: FloatArray, edges: FloatArray, like: str, *, stddev:
 
 
 def _increasing(heights: FloatArray, widths: FloatArray) -> FloatArray:
-    """Return the nearest non-decreasing heights in weighted least squares (pool adjacent violators)."""
+    """Return the nearest non-decreasing heights in weighted least squares (pool adjacent violators).
+
+    Counts of a column that is declared increasing are drawn towards them.
+    """
     from scipy.optimize import isotonic_regression
 
     return np.asarray(isotonic_regression(heights, weights=widths).x, np.float64)
@@ -124,7 +130,7 @@ def _fitted(counts: FloatArray, total: float, edges: FloatArray, like: str) -> F
 
 
 def _about(value: float, ends: FloatArray) -> FloatArray:
-    """Return a range around a value that is a tenth as wide as ``ends``: the next round of the grid search."""
+    """Return a range around a value, (2,), that is a tenth as wide as ``ends``: the next round of the grid search."""
     half = float(ends[1] - ends[0]) / 20
     return np.array([value - half, value + half])
 

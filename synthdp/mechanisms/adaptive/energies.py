@@ -52,7 +52,9 @@ are a tolerance.
 """
 
 RELATIVES = 6.0
-"""Prior mean of the number of columns that a column is related to, at most half of them.  Tuned."""
+"""Prior mean of the number of columns that a column is related to, at most half of them.  More let weaker scores
+count as relations, fewer take them for noise; many scores outweigh it.  Tuned.
+"""
 
 MISSTATED = 0.15
 """Relative error of the part of a score that is attributed to chance and to noisy margins, which is only estimated.
@@ -230,7 +232,8 @@ def explained_by_chance(
 def variance_of_margin(group: IntArray, first_bin: IntArray, stddev: float, rows: FloatArray) -> FloatArray:
     """Return the variance, (groups,), of the error of a column's estimated rows per group.
 
-    It is the summed noise of the bins, capped at the squared rows in the group.
+    It is `OF_MARGINS` times the summed noise of the bins, capped at the squared rows in the group, which are taken as
+    at least 1.  It tells how much of a score noisy margins explain.
 
     Parameters
     ----------

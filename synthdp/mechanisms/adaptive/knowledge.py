@@ -185,14 +185,17 @@ class Knowledge:
 
     @property
     def margins(self) -> list[FloatArray]:
-        """Per column, (groups,): estimated rows in its groups, misfits included, >= 0, all with the same sum."""
+        """Per column, (groups,): estimated rows in its groups, misfits included, >= 0, all with the same sum.
+
+        Tables of independent columns, from which scores are measured, are made of them.
+        """
         return [project_to_simplex(table.counts, max(self.total, 1.0)) for table in self.one_way_tables]
 
     @property
     def margin_variances(self) -> list[FloatArray]:
-        """Per column, (groups,): variance of the error of `margins`.
+        """Per column, (groups,): variance of the error of `margins`; see `variance_of_margin`.
 
-        Noise of the bins, capped at the squared rows in a group.
+        It tells how much of a noisy score the errors of margins explain.
         """
         every = zip(self.columns, self.refinements, self.margins, strict=True)
         return [
@@ -201,7 +204,10 @@ class Knowledge:
 
     @property
     def pooled_effects(self) -> GLSEffects:
-        """Least-squares estimates of main effects and interactions from all answers, over releasable groups."""
+        """Least-squares estimates of main effects and interactions from all answers, over releasable groups.
+
+        A fit over all cells takes these instead of tables.
+        """
         return self.out_of_domain.pooled((*self.one_way_tables, *self.tables, *self.effects))
 
     @property
@@ -227,7 +233,10 @@ class Knowledge:
         return replace(self, measured=(*self.measured, answers), left=left)
 
     def with_total(self, rows: float, stddev: float) -> Knowledge:
-        """Return the knowledge after one more noisy count of rows, averaged with the earlier estimate by precision."""
+        """Return the knowledge after one more noisy count of rows, averaged with the earlier estimate by precision.
+
+        The number of rows stays at least 1.
+        """
         before, noise = gls_total(self.one_way_tables)
         precisions = noise**-2, stddev**-2
         total = (before * precisions[0] + rows * precisions[1]) / sum(precisions)
@@ -280,7 +289,10 @@ class Knowledge:
         return tuple(groups for groups in found if groups is not None)
 
     def with_cliques(self, *, tree: Mapping[Clique, float], off_tree: Mapping[Clique, float]) -> Knowledge:
-        """Return the knowledge with more measured cliques marked as inside or outside of the junction tree."""
+        """Return the knowledge with more measured cliques marked as inside or outside of the junction tree.
+
+        Of the mappings only the keys count; cliques marked before are not repeated.
+        """
         return replace(
             self,
             tree=tuple(dict.fromkeys([*self.tree, *tree])),

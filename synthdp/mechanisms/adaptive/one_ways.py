@@ -32,12 +32,14 @@ from synthdp.schema.columns import DISCOVERED, Column
 
 WIDER = 4
 """How many times wider than the data a discovered range may be; its first histogram has this many times as many bins.
-Tuned; no sweep is on record.
+More tell apart the values of data that are narrower than their range, but hold fewer rows each.  Tuned; no sweep is
+on record.
 """
 
 DISCOVERED_HEAVY = 0.5
 """In a column with discovered bounds a bin is split at this fraction of the rows that other columns require.  Its bin
-borders do not fit the data.  Tuned; no sweep is on record.
+borders do not fit the data.  A smaller one splits more bins, some of which hold noise alone.  Tuned; no sweep is on
+record.
 """
 
 MOST_BINS = 1024
@@ -180,7 +182,8 @@ class OneWayTree:
     def first_axis(self, name: str, column: Column) -> Axis:
         """Return the bins of a column's first histogram.
 
-        Finer near 0 for numbers with declared bounds, else equal bins or levels.
+        A bin for each value if these are at most twice as many as bins.  Else finer near 0 for numbers with declared
+        bounds, and equal bins or the groups of a hierarchy for others.
         """
         grid, bins = grid_of(column), self.first_bins(column)
         if grid.regular <= 2 * bins:

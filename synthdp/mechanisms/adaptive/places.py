@@ -30,13 +30,13 @@ from synthdp.sampling.exact_tables import ExactTable, exact_counts
 from synthdp.schema.schema import Schema
 
 PLACES_SHARE = 0.45
-"""Fraction of the budget left after the one-ways that goes to tables of places with other columns.  Tuned: by
-`benchmarks/utility/places.py`.
+"""Fraction of the budget left after the one-ways that goes to tables of places with other columns.  More makes the
+counts of places better, and other relations worse.  Tuned: by `benchmarks/utility/places.py`.
 """
 
 UPPER_SHARE = 0.04
 """Fraction of `PLACES_SHARE` that goes to each step of the hierarchy above the finest, where places are few and have
-many rows each.  Tuned; no sweep is on record.
+many rows each.  More makes large places better, less the finest ones.  Tuned; no sweep is on record.
 """
 
 
@@ -59,7 +59,9 @@ def check_places(name: str, schema: Schema) -> None:
 
 
 def steps_of(axis: Axis) -> list[IntArray]:
-    """Return the group of each of a column's cells at every declared step, the coarsest first, and last the cells alone.
+    """Return the group of each of a column's cells at every step, the coarsest first, and last the cells alone.
+
+    A declared step is left out if it has one group, or as many as there are cells: it would say nothing more.
 
     Parameters
     ----------
@@ -82,7 +84,8 @@ def measure_places(
 ) -> Knowledge:
     """Measure the tables of places by every other column, at each step of the places' hierarchy.
 
-    Costs `PLACES_SHARE` of what is left, for the curator's neighbours.
+    Costs `PLACES_SHARE` of what is left, for the curator's neighbours.  Nothing where no pair of the column both
+    matters and is small enough.
 
     Parameters
     ----------
@@ -130,7 +133,7 @@ def exact_places(
 ) -> tuple[tuple[ExactTable, ...], tuple[ExactTable, ...]]:
     """Return whole-number tables of the finest places that add up at every step of the hierarchy.
 
-    None if none was measured.
+    Both tuples are empty if no places were measured.
 
     Parameters
     ----------
@@ -171,7 +174,7 @@ def exact_places(
 def divided_by(known: Knowledge, workload: Workload, place: int) -> int | None:
     """Return the column by which places are divided further: the one in most workload triples with places.
 
-    ``None`` for none.
+    ``None`` if the workload names no such triple, or the tables would have too many cells.
     """
     if workload.weights is None:
         return None
@@ -189,7 +192,10 @@ def _exact(columns: Clique, table: IntArray) -> ExactTable:
 
 
 def _relation(model: Distribution, by: int, other: int) -> FloatArray:
-    """Return the model's joint table of two columns with ``by`` as rows, (values of ``by``, values of ``other``)."""
+    """Return the model's joint table of two columns with ``by`` as rows, (values of ``by``, values of ``other``).
+
+    Within places, where nothing was measured of it, the two columns are related as it says.
+    """
     table = model.marginal((min(by, other), max(by, other))).reshape([model.shape[j] for j in sorted((by, other))])
     return table if by < other else table.T
 

@@ -26,8 +26,9 @@ from synthdp.queries.contingency import project_to_simplex
 from synthdp.queries.marginals import one_ways
 
 SHARE, MOST_SHARE, PART_OF_LEFT = 0.0025, 0.02, 0.1
-"""Fractions of the whole budget for measuring how round numbers are: SHARE for each column, at most MOST_SHARE for all,
-and at most PART_OF_LEFT of the remaining budget.  Tuned; no sweep is on record.
+"""Fractions of the whole budget for measuring how round numbers are: SHARE for each column, at most MOST_SHARE for
+all, and at most PART_OF_LEFT of the remaining budget.  More show the rounding of columns with fewer rows, at the cost
+of all relations.  Tuned; no sweep is on record.
 """
 
 BEYOND = 3.0
@@ -182,7 +183,11 @@ def _moved(rows: FloatArray, has: BoolArray, bins: IntArray, beyond: FloatArray)
 
 
 def parts_in_classes(one_way: OneWay, classes: Axis) -> FloatArray:
-    """Return the fraction of each leaf's grid points in each class of roundness, (leaves, classes)."""
+    """Return the fraction of each leaf's grid points in each class of roundness, (leaves, classes).
+
+    Special and missing values are not counted: a leaf of these alone has 0 in all.  The likelihoods of classes are
+    fitted to rows by it.
+    """
     leaves, grid = one_way.axis, classes.grid
     starts = np.union1d(leaves.starts, classes.starts)
     starts = starts[starts < grid.regular]

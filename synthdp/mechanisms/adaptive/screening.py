@@ -28,15 +28,15 @@ needs.  A numerical tolerance.
 """
 
 MAX_CELLS = 200_000
-"""Most cells of a candidate table of three columns.  A safety limit."""
+"""Most cells of a candidate table of three columns; larger ones are not scored.  A safety limit of time and memory."""
 
 MAX_PAIR_CELLS = 4_000_000
-"""Most cells of a candidate table of two columns.  A safety limit."""
+"""Most cells of a candidate table of two columns; larger ones are not measured.  A safety limit of time and memory."""
 
 
 LEAST_EXPECTED = 0.02
-"""Least count that the model is taken to expect in any cell, where none of its drawn rows lies in it.  A numerical
-tolerance.
+"""Least count that the model is taken to expect in any cell, where none of its drawn rows lies in it.  Such a cell is
+rare, not impossible.  A numerical tolerance.
 """
 
 
@@ -90,6 +90,8 @@ def variance_of_product(
     clique: Clique, margins: Sequence[FloatArray], variances: Sequence[FloatArray], *, total: float
 ) -> FloatArray:
     """Return the variance, by noise in the margins, of each cell of an expected table of independent columns, (cells,).
+
+    A score has to exceed what this noise explains.
 
     Parameters
     ----------

@@ -34,12 +34,12 @@ FARTHEST = 20.0
 
 NORM = 1.4
 """The products of a row's scores are clipped to an L2 norm of NORM times their root mean square under independence,
-which bounds the sensitivity.  Tuned; no sweep is on record.
+which bounds the sensitivity.  A larger one clips fewer rows, but needs more noise.  Tuned; no sweep is on record.
 """
 
 MOST_SHARE = 0.05
 """Largest fraction of the remaining budget spent on products of all pairs, and once more on the strongest pairs.
-Tuned; no sweep is on record.
+More makes correlations better, and the tables of pairs worse.  Tuned; no sweep is on record.
 """
 
 AIM = 0.01
@@ -49,7 +49,7 @@ alone moves a correlation of 10 000 rows as much.
 
 MOST_NOISE = 0.1
 """If the noise in a correlation would exceed this standard deviation, nothing is spent: few correlations would stand
-out.  Tuned; no sweep is on record.
+out.  A larger one also spends where only strong correlations would show.  Tuned; no sweep is on record.
 """
 
 STRONG, MOST_STRONG = 3.0, 6
@@ -58,8 +58,8 @@ them.  Tuned; ablation in docs/benchmarks/planner.md.
 """
 
 AIM_OF_STRONG = 0.03
-"""Standard deviation of the noise in the strongest correlations that is good enough, so that no more is spent on them.
-Tuned; no sweep is on record.
+"""Standard deviation of the noise in the strongest correlations that is good enough, so that no more is spent on
+them.  A smaller one makes them surer, and leaves less for tables.  Tuned; no sweep is on record.
 """
 
 MOST_COLUMNS = 32
@@ -69,7 +69,7 @@ MOST_COLUMNS = 32
 def measure_second_moments(known: Knowledge, account: Curator, workload: Workload) -> Knowledge:
     """Measure the mean product of rank scores (a rank correlation) of every two columns.
 
-    Nothing where noise would drown them.
+    Nothing where noise would drown them, nor with fewer than 2 or more than `MOST_COLUMNS` scored columns.
 
     Costs at most twice `MOST_SHARE` of what is left, as the strongest are measured again, for the curator's neighbours.
 
@@ -137,7 +137,10 @@ def _pairs(products: NoisyProducts) -> list[Clique]:
 
 
 def _noise(known: Knowledge, queries: Products) -> float:
-    """Return the standard deviation of the noise in a mean product if `MOST_SHARE` of what is left is spent."""
+    """Return the standard deviation of the noise in a mean product if `MOST_SHARE` of what is left is spent.
+
+    Nothing is spent where it is too large, and less where it is small enough.
+    """
     most = MOST_SHARE * known.left.share
     return known.left.stddev(queries.bounds, most, k=queries.k) / queries.denominator / known.total
 

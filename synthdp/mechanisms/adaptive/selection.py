@@ -48,7 +48,7 @@ DIVISIONS = 2
 """Iterations of dividing a batch's budget among its tables.  A tolerance: no other division gains 1 % more."""
 
 MAX_TRIPLES = 3000
-"""Tables of three columns are candidates when there are no more of them than this.  A safety limit."""
+"""Tables of three columns are candidates when there are no more of them than this.  A safety limit of time."""
 
 FEW_CELLS = 4096
 """Candidates of at most this many cells are evaluated in one vectorized call, larger ones singly.  A safety limit of
@@ -56,8 +56,9 @@ memory.
 """
 
 MAX_REJECTIONS = 40
-"""Number of candidates that fit neither the tree nor the list of tables beside it, after which no more are tried.
-A safety limit of time."""
+"""Number of candidates that found no place, after which no more are tried for the junction tree.  Those left gain
+less, and each try takes time.  A safety limit of time.
+"""
 
 
 KEPT = 0.2
@@ -264,7 +265,7 @@ class Batch:
         return candidate.clique in self.shares and self.levels.get(candidate.clique, 0) == candidate.level
 
     def times(self, part: float) -> Batch:
-        """Return the same tables with every share multiplied by ``part``."""
+        """Return the same tables with every share multiplied by ``part``, so that some of the budget is held back."""
         tree, off_tree = ({c: part * share for c, share in some.items()} for some in (self.tree, self.off_tree))
         return replace(self, tree=tree, off_tree=off_tree)
 

@@ -15,21 +15,25 @@ from synthdp.mechanisms.adaptive.energies import MEAN_ABS
 from synthdp.mechanisms.allocation import BudgetAllocation
 
 FIRST_COUNT_SHARE = 0.005
-"""Share of the budget for a first noisy count of rows, since the other shares depend on it.  Tuned; no sweep is on
-record.
+"""Share of the budget for a first noisy count of rows, since the other shares depend on it.  More makes the division
+of the budget surer, and leaves less to divide.  Tuned; no sweep is on record.
 """
 
 ONE_WAY_LEVEL, ONE_WAY_LEVEL_ALONE = 0.1, 0.13
 """Share of the budget for the first histograms of all columns when their noise, summed over a column, is .2 % of the
-rows; ONE_WAY_LEVEL_ALONE where no later table improves them, as only the interactions of pairs are measured.
+rows; ONE_WAY_LEVEL_ALONE where no later table improves them, as only the interactions of pairs are measured.  More
+noise raises it, by .22 for each factor of ten, as columns have to come out right first.
 """
 
 ONE_WAYS = (0.1, 0.8)
-"""Least and largest share of the first level of the one-ways.  Tuned; no sweep is on record."""
+"""Least and largest share of the first level of the one-ways.  The least keeps columns right where noise is low, the
+largest leaves something for relations where it is high.  Tuned; no sweep is on record.
+"""
 
 DEEP_SHARE = 0.75
 """The deeper levels of the one-way histograms may together cost at most this fraction of the first level's share.
-Tuned; ablation in docs/benchmarks/planner.md.
+More finds more single values within bins, and leaves less for relations.  Tuned; ablation in
+docs/benchmarks/planner.md.
 """
 
 ROUNDS = ([1.0], [0.7, 0.3], [0.5, 0.5])
@@ -39,7 +43,8 @@ second round, whose scores are against a fitted model.  Tuned; ablation in docs/
 
 ROUNDS_WITH_TRIPLES = [0.4, 0.6]
 """Used in place of the two-round entries of `ROUNDS` if triples over merged bins may be measured, which happens in
-round 2. Tuned; not measured.
+round 2.  More for the second round finds more triples, but its scores are against a noisier model.  Tuned; not
+measured.
 """
 
 ROUND_SIGNALS = (7_500.0, 15_000.0)
@@ -49,12 +54,12 @@ ROUND_SIGNALS = (7_500.0, 15_000.0)
 
 ONE_WAYS_KNOWN = 1_500.0
 """Signal (rows / stddev of a table measured with the whole budget) above which only a pair's interaction is measured,
-since its margins tell little that is new.
+since its margins tell little that is new.  Below it whole tables are measured, which improve the margins too.
 """
 
 SCREENS = (0.07, 0.1)
-"""Fraction of the first and of the second round's budget that goes to scoring candidate tables.  Tuned; ablation in
-docs/benchmarks/planner.md.
+"""Fraction of the first and of the second round's budget that goes to scoring candidate tables.  More chooses tables
+better, and measures them worse.  Tuned; ablation in docs/benchmarks/planner.md.
 """
 
 SCORE_NOISE, MOST_SCREEN, LOUDEST_SCORE = 0.05, 0.2, 0.3
@@ -70,11 +75,15 @@ relations lose by more.
 """
 
 LEAST_SHARE = 0.02
-"""Least share of the budget for which the one-ways are measured again at the end.  Tuned; no sweep is on record."""
+"""Least share of the budget for which the one-ways are measured again at the end.  With less, their noise would
+hardly fall.  Tuned; no sweep is on record.
+"""
 
 
 def one_way_share(cells: Sequence[int], budget: BudgetAllocation, *, total: float) -> float:
     """Return the budget share of the first histograms of all columns: larger where their noise is large for the rows.
+
+    Half of what is left where there is one column alone.
 
     Parameters
     ----------

@@ -21,7 +21,8 @@ next level splits the last one into single points.
 """
 
 AN_OCTAVE = 2
-"""Number of bins from a number to its double, where bins grow with the size of numbers.  Tuned; no sweep is on record.
+"""Number of bins from a number to its double, where bins grow with the size of numbers.  More tell sizes apart more
+finely, with fewer rows in a bin against the same noise.  Tuned; no sweep is on record.
 """
 
 _PARTS = tuple(part / AN_OCTAVE for part in range(AN_OCTAVE))
@@ -33,8 +34,9 @@ steps of two are a tolerance.
 """
 
 REACH = 4.0
-"""Rows are assumed to lie within this multiple of the distance from 0 to the outermost clearly filled bins; what noise
-puts beyond is removed.  Tuned on sixteen skewed laws (benchmarks/utility/skewed.py).
+"""Rows are assumed to lie within this multiple of the distance from 0 to the outermost clearly filled bins; what
+noise puts beyond is removed.  A larger one keeps rows of noise far out, a smaller one cuts thin tails.  Tuned on
+sixteen skewed laws (benchmarks/utility/skewed.py).
 """
 
 
@@ -84,7 +86,7 @@ def filled_range(counts: FloatArray, threshold: float) -> tuple[int, int]:
 def far_beyond(axis: Axis, counts: FloatArray, stddev: float) -> BoolArray:
     """Return which bins lie far outside of the clearly filled ones, (axis.size,), to be set to 0.
 
-    None if no bin is filled.
+    All False if no bin is filled, and for columns whose numbers are no sizes.
 
     Noise there would move averages further than the few rows that may be lost.
 
@@ -116,11 +118,14 @@ def far_beyond(axis: Axis, counts: FloatArray, stddev: float) -> BoolArray:
 
 
 def _has_sizes(column: Column) -> bool:
-    """Return whether a column has numbers or lengths, and no declared classes."""
+    """Return whether a column has numbers or lengths, and no declared classes: only then bins grow with their size."""
     return column.quantity in ("number", "length") and not column.class_ends()
 
 
 def _zero(column: Column) -> float:
-    """Return the grid position of the value 0 relative to the lower bound, in grid steps; negative if 0 is below it."""
+    """Return the grid position of the value 0 relative to the lower bound, in grid steps, towards which bins shrink.
+
+    It is negative if 0 is below the lower bound.
+    """
     lower, upper = bounds_of(column)
     return -lower / max(upper - lower, 1e-300) * grid_of(column).steps

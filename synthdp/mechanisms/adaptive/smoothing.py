@@ -44,7 +44,7 @@ smoothing than a smooth one by its absence.
 """
 
 LEAST_BINS = 3
-"""Fewest bins that a prior is fitted to.  A convention."""
+"""Fewest bins that a prior is fitted to.  Fewer say too little of a law that all share.  A convention."""
 
 LEAST_NOISE = 1e-7
 """Noise below this fraction of the rows counts as none, and counts are not smoothed.  A numerical tolerance."""
@@ -101,7 +101,10 @@ def estimated_each(histograms: Sequence[NoisyHistogram], neighbours: Sequence[in
 def _mean_of_all(
     histogram: NoisyHistogram, separate: SeparateBins, heaps: SeparateBins, *, neighbours: int
 ) -> FloatArray:
-    """Return the mean of the three estimates of a histogram, weighted by how likely its counts are under each."""
+    """Return the mean of the three estimates of a histogram, (k,), weighted by how likely its counts are under each.
+
+    Of two, where too few bins are neighbours.
+    """
     counts, stddev, total = histogram
     rows = [separate.rows, heaps.rows]
     evidence = [float(separate.evidence.sum()) + math.log(ODDS), float(heaps.evidence.sum())]
@@ -146,7 +149,8 @@ def smoothed(counts: FloatArray, stddev: float) -> SmoothedHistogram:
 def _posterior_mean(detail: FloatArray, stddev: float) -> tuple[FloatArray, float]:
     """Shrink the Haar coefficients of one scale to posterior means, and return their mean log-likelihood ratio.
 
-    The ratio is against coefficients of 0.
+    Both for the likeliest of the priors on the grid.  The ratio is against coefficients of 0.  Very large ones are
+    kept; see `FAR`.
     """
     square = (detail / stddev) ** 2
     variance = 1 + SPREADS[:, None] ** 2

@@ -40,8 +40,8 @@ with its square.
 """
 
 MOST_BUCKETS = 8
-"""Most buckets that a column's groups are merged into when all pairs of a wide table are scored.  Tuned; no sweep is on
-record.
+"""Most buckets that a column's groups are merged into when all pairs of a wide table are scored.  More show finer
+relations, but chance and noise make larger distances over more cells.  Tuned; no sweep is on record.
 """
 
 CANDIDATES = 24
@@ -50,7 +50,7 @@ CANDIDATES = 24
 
 CLEAR = 5.0
 """A measured relation is kept for the fit if its sum of squares exceeds what noise and chance make by this many
-standard deviations.
+standard deviations.  A larger one loses weaker relations, a smaller one fits more that are noise.
 """
 
 CELLS_A_COLUMN = 2_000
@@ -114,7 +114,10 @@ def screening_queries(known: Knowledge, columns: Sequence[int], margins: Sequenc
 
 
 def whole_margins(margins: Sequence[FloatArray], denominator: int) -> tuple[IntArray, ...]:
-    """Round margins of one sum to whole multiples of 1 / ``denominator`` whose sums are equal again, at least 1."""
+    """Round margins of one sum to whole multiples of 1 / ``denominator`` whose sums are equal again, at least 1.
+
+    Distances from their products are then whole numbers, as exact noise needs.
+    """
     total = max(1, round(float(margins[0].sum()) * denominator))
     found = []
     for margin in margins:
@@ -171,6 +174,8 @@ def worth_measuring(
     errors: dict[Clique, float], margins: Sequence[FloatArray], workload: Workload, budget: BudgetAllocation
 ) -> list[Clique]:
     """Choose the pairs whose tables, measured with equal noise, together gain most beyond what their noise hides.
+
+    Empty where no pair gains anything.
 
     Parameters
     ----------
@@ -230,6 +235,8 @@ def _measure(known: Knowledge, account: Curator, cliques: Sequence[Clique], marg
 def interaction_strength(table: NoisyTable, shape: Sequence[int], *, total: float) -> float:
     """Return the sum of squares of a pair's interaction beyond noise and chance, in squared rows; 0 if they explain it.
 
+    Only tables above 0 are fitted, and the strongest join the tree first.
+
     Parameters
     ----------
     table
@@ -288,7 +295,10 @@ def plan_components(
 
 
 def related(cliques: Sequence[Clique], columns: int) -> list[Clique]:
-    """Return the connected components of columns joined by cliques; columns in no clique are left out."""
+    """Return the connected components of columns joined by cliques; columns in no clique are left out.
+
+    Each is fitted on its own.
+    """
     group: dict[int, set[int]] = {}
     for clique in cliques:
         union = set(clique).union(*(group[j] for j in clique if j in group))

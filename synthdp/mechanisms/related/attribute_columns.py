@@ -32,27 +32,28 @@ from synthdp.queries.related.person_tables import Kind, PersonTable
 
 TREE = OneWayTree(bins=BINS, levels=5)
 """How the bins of a column of persons' rows are split, level by level.  As for a single table with one level more,
-since the first bins may be wider.  Tuned; not measured.
+since the first bins may be wider.  More levels find single values in wider ranges, but each has to be paid for.
+Tuned; not measured.
 """
 
 MOST_DEEP = 0.1
-"""Largest share of the budget for splitting bins, all columns and levels together.  Tuned with the shares of
-`related_tables`.
+"""Largest share of the budget for splitting bins, all columns and levels together.  More finds more single values,
+and leaves less for relations.  Tuned with the shares of `related_tables`.
 """
 
 MOST_ROUND = 0.02
 """Largest share of the budget for measuring how round numbers are, all columns together; the same as for a single
-table.  Tuned; not measured.
+table.  More shows the rounding of rarer columns, and leaves less for relations.  Tuned; not measured.
 """
 
 LOUD = 4.0
-"""Least size of a model cell, in standard deviations of the noise of a split, so that noise makes no cell.  Tuned; not
-measured.
+"""Least size of a model cell, in standard deviations of the noise of a split, so that noise makes no cell.  More
+makes fewer cells out of noise, less finds smaller heaps.  Tuned; not measured.
 """
 
 ATOMS = 64
-"""A single value gets a model cell of its own if it holds at least 1 / ATOMS of the column's rows.  Tuned; not
-measured.
+"""A single value gets a model cell of its own if it holds at least 1 / ATOMS of the column's rows.  More keep smaller
+heaps apart, at the cost of more cells.  Tuned; not measured.
 """
 
 Key = tuple[int, str]
@@ -140,7 +141,8 @@ def first_estimate(
 ) -> FloatArray:
     """Estimate the persons in an attribute's standard cells by group of periods from noisy counts, (groups, cells).
 
-    Counts below the noise are set to 0, and ordered ones are smoothed.
+    Counts below the noise are set to 0, and ordered ones are smoothed.  If none is left, releasable
+    cells are all alike.
 
     Parameters
     ----------
@@ -298,7 +300,7 @@ def _classes(column: AttributeColumn) -> Axis | None:
 def _unknown(known: OneWay, parts: FloatArray) -> float:
     """Return the rows in leaves of several values, some of which are rounder than others.
 
-    Rows whose roundness is unknown.
+    How round these rows are is unknown, and is measured only where they stand out of the noise.
     """
     return float(known.weights @ ((known.axis.width > 1) & parts.any(axis=1)))
 
@@ -309,5 +311,5 @@ def _place(layout: Layout, column: AttributeColumn) -> tuple[str, str]:
 
 
 def _one_way(layout: Layout, one: Attribute) -> PersonTable:
-    """Return the query that counts persons by one attribute's cells."""
+    """Return the query that counts persons by one attribute's cells, all periods together."""
     return PersonTable(Kind.ONE, one.table, one.name, cells_of(layout, one))

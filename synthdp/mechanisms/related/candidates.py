@@ -32,7 +32,8 @@ noise: each table makes all scores noisier, and one attribute with many strong p
 
 THREES_WORTH = 0.05
 """A table of three attributes is considered only if its mean absolute noise, summed over cells, is at most this
-fraction of all persons.  Tuned; not measured.
+fraction of all persons.  A larger one considers them for fewer persons, where noise makes some of what they show.
+Tuned; not measured.
 """
 
 Groupings = Mapping[tuple[int, str], Mapping[str, Grouping]]
@@ -66,7 +67,7 @@ def attributes(layout: Layout) -> list[Attribute]:
 
 
 def cells_of(layout: Layout, attribute: Attribute) -> Grouping:
-    """Return the trivial grouping of an attribute, with every cell a group of its own."""
+    """Return the trivial grouping of an attribute, with every cell a group of its own, as one-way tables count."""
     return Grouping("cells", list(range(layout.axis(attribute.table, attribute.name).size)))  # type: ignore[arg-type]
 
 
@@ -93,7 +94,8 @@ def always(layout: Layout, groupings: Groupings) -> list[PersonTable]:
     """Return the tables measured without a score: each attribute against itself in another row of the same parent.
 
     The other row is the previous one where rows have an order, else any other.  For an attribute with many categories
-    it is only counted whether both values are equal.
+    it is only counted whether both values are equal.  The root, tables with one row of each parent and days between
+    dates have no such table.
     """
     found = []
     for one in attributes(layout):
@@ -120,9 +122,10 @@ def always(layout: Layout, groupings: Groupings) -> list[PersonTable]:
 
 
 def candidates(layout: Layout, groupings: Groupings) -> list[PersonTable]:
-    """Return all other tables of two attributes, to be scored.
+    """Return the tables of two attributes that `always` leaves out, to be scored.
 
-    Of one row, of a row and an ancestor, or of two sibling rows.
+    Of one row, of a row and an ancestor, of a row and the one before or another sibling.  Also of an attribute and what
+    it was in all rows before.  Attributes with one group are left out.
     """
     every = attributes(layout)
     found: list[PersonTable] = []

@@ -15,8 +15,9 @@ from synthdp.queries.related.person_tables import Kind, PersonTable
 from synthdp.schema.database import DatabaseSchema
 
 WORTH = 0.5
-"""A table is worth measuring only if its score exceeds the model's misfit by this fraction of the table's mean absolute
-noise.  Tuned; not measured.
+"""A table is worth measuring only if its score exceeds the model's misfit by this fraction of the table's mean
+absolute noise.  More measures fewer tables with less noise each, less measures weaker relations too.  Tuned; not
+measured.
 """
 
 MEAN_ABS = math.sqrt(2 / math.pi)
@@ -77,6 +78,8 @@ def beyond_shared(gains: FloatArray, tables: Sequence[PersonTable], counts: Mapp
 
 def related(noisy: FloatArray, expected: FloatArray, stddev: float) -> bool:
     """Return whether a noisy table differs from what is expected by more than its noise explains (sum of squares).
+
+    Only such a table is worth measuring again with more budget; see `CLEARLY`.
 
     Parameters
     ----------

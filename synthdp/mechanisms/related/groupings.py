@@ -13,34 +13,37 @@ from synthdp.domain.histories import Layout
 from synthdp.queries.related.person_tables import RANKS, Grouping
 
 HEAVY = 0.3
-"""A cell of an ordered column that holds more than this fraction of the mass becomes a group of its own in tables.
-Tuned; not measured.
+"""A cell of an ordered column that holds more than this fraction of the mass becomes a group of its own in tables.  A
+smaller one keeps smaller heaps apart, at the cost of fewer groups for the rest.  Tuned; not measured.
 """
 
 RARE = 3.0
-"""Levels with fewer persons than this many standard deviations of the noise are merged into one group.  Tuned; not
-measured.
+"""Levels with fewer persons than this many standard deviations of the noise are merged into one group.  More merges
+more levels, whose relations are then lost; fewer leaves groups of noise alone.  Tuned; not measured.
 """
 
 COUNT_ENDS = (1, 2, 3, 5, 8, 11)
 """Upper ends of the groups into which a person's number of rows is merged for tables: 1, 2, 3, up to 5, and so on.
-Tuned; not measured.
+Few rows are told apart singly, as most persons have few; more ends would divide persons more thinly.  Tuned; not
+measured.
 """
 
 Fineness = Literal["threes", "pairs", "steps"]
+"""What groups are for: tables of three attributes, of two, or of a value and the next.  Each has a number of its own.
+"""
 FEWEST, MOST = 6, 12
 """Number of groups of an ordered column: FEWEST in tables of three attributes, from FEWEST to MOST in tables of two.
-Tuned; not measured.
+More show finer relations, but a table has their product of cells, with as much noise in each.  Tuned; not measured.
 """
 
 MORE_OF_STEPS = 2
-"""Groups that an ordered column has in a table of value and next value beyond those in tables of pairs.  Tuned; not
-measured.
+"""Groups that an ordered column has in a table of value and next value beyond those in tables of pairs.  More follow
+a value from row to row more closely, against more noise in the table.  Tuned; not measured.
 """
 
 PAIR_NOISE = 0.03
 """The groups of pairs are made as fine as keeps a table's mean absolute noise, summed over cells, below this fraction
-of all persons.  Tuned; not measured.
+of all persons.  A larger one allows finer groups with noisier tables.  Tuned; not measured.
 """
 
 
@@ -109,7 +112,10 @@ def count_groupings(layout: Layout, table: int) -> dict[str, Grouping]:
 
 
 def _levels(counts: FloatArray, stddev: float, axis: Axis) -> IntArray:
-    """Return the group of each level, (cells,): frequent levels alone, all rare ones in the last group."""
+    """Return the group of each level, (cells,): frequent levels alone, all rare ones together in the last group.
+
+    Levels that are never released count as rare.  A single rare one keeps its place, as nothing is merged.
+    """
     rare = (counts < RARE * stddev) | ~axis.releasable
     if rare.sum() <= 1:
         return np.arange(len(counts))
@@ -117,7 +123,10 @@ def _levels(counts: FloatArray, stddev: float, axis: Axis) -> IntArray:
 
 
 def _by_rank(counts: FloatArray, groups: int, heavy: BoolArray) -> IntArray:
-    """Return the group of each cell, (cells,): runs of neighbours of about equal mass; heavy cells alone."""
+    """Return the group of each cell, (cells,): runs of neighbours of about equal mass; heavy cells alone.
+
+    Groups are numbered from the first cell on, but not without gaps.
+    """
     rest = np.where(heavy, 0, counts)
     parts = max(1, groups - int(heavy.sum()))
     middle = np.cumsum(rest) - rest / 2

@@ -33,7 +33,7 @@ def measure(
 ) -> tuple[Measurements, Counted, BudgetAllocation]:
     """Measure noisy tables of persons, each with its own share of the budget, in one question.
 
-    Costs the sum of ``shares`` of the whole budget, for the curator's neighbours.
+    Costs the sum of ``shares`` of the whole budget, or what is left if that is less, for the curator's neighbours.
 
     Parameters
     ----------

@@ -69,26 +69,31 @@ from synthdp.schema.database import DatabaseSchema
 
 UNUSUAL, COUNTS, ONE_WAYS, STAYS, SCREENING, CHOSEN = 0.01, 0.06, 0.2, 0.3, 0.1, 0.33
 """Shares of the budget for unusual persons (no root row or several), numbers of child rows, one-way tables, each
-attribute against itself in another row, scores of other tables, and the tables chosen by score.  Tuned; not measured.
+attribute against itself in another row, scores of other tables, and the tables chosen by score.  More for one of them
+makes its tables better and those of the others noisier.  Tuned; not measured.
 """
 
 THREES = 0.4
 """Fraction of the budget for chosen tables that goes to tables of three attributes and their scores, if any may pay:
-.13 of the whole budget.  Tuned; not measured.
+.13 of the whole budget.  More shows better what two attributes together say of a third, and makes pairs noisier.
+Tuned; not measured.
 """
 
 MANY = 40
-"""Number of two-attribute tables that the number of groups is chosen for: about as many as are usually chosen.  Tuned;
-not measured.
+"""Number of two-attribute tables that the number of groups is chosen for: about as many as are usually chosen.  More
+would give coarser groups, with less noise in each table.  Tuned; not measured.
 """
 
 FIRST_LOOK = 0.34
 """Fraction of the budget `STAYS` with which each attribute is measured once against itself in another row; the rest
-goes to those where the result exceeds noise.  Tuned; not measured.
+goes to those where the result exceeds noise.  More finds weaker relations, less leaves more to measure those that are
+found.  Tuned; not measured.
 """
 
 SCORES_OF_THREE = 0.2
-"""Fraction of the budget for tables of three attributes that their scores cost.  Tuned; not measured."""
+"""Fraction of the budget for tables of three attributes that their scores cost.  More chooses tables better, and
+measures them worse.  Tuned; not measured.
+"""
 
 FACTORS = 12
 """If an attribute depends on more than FACTORS tables, the last fit takes proportionally more sweeps, as it converges
@@ -271,7 +276,10 @@ class RelatedTables(HasPrivacyCost):
         return known.model.draw(self._drawn(known), rng)
 
     def _drawn(self, known: _Known) -> int:
-        """Return how many persons are drawn in one sweep of the fit: fewer if each has many rows, to limit time."""
+        """Return how many persons are drawn in one sweep of the fit: fewer if each has many rows, to limit time.
+
+        Else as many as there seem to be, at least 50 and at most ``particles``.
+        """
         return int(np.clip(round(known.total), 50, max(50, min(self.particles, MOST_DRAWN / known.rows_of_person))))
 
     def _measured(
@@ -461,7 +469,10 @@ def _with_leaves(account: Curator, known: _Known, columns: Sequence[AttributeCol
 
 
 def _by_size(known: _Known, tables: Sequence[PersonTable], share: float) -> list[float]:
-    """Divide a share of the budget among tables by their numbers of cells, for the least noise of all together."""
+    """Divide a share of the budget among tables by their numbers of cells, for the least noise of all together.
+
+    In proportion to the power 2/3, at which the summed absolute Gaussian noise of all cells is least.
+    """
     sizes = np.array([math.prod(table.sizes(known.layout)) ** (2 / 3) for table in tables])
     return (share * sizes / sizes.sum()).tolist()  # type: ignore[no-any-return]
 
@@ -492,7 +503,8 @@ def _factors(
 ) -> list[tuple[PersonTable, Target]]:
     """Return the model factors that a noisy table makes, each with its target.
 
-    The table shrunk towards the model so far.
+    Targets are the noisy counts shrunk towards the model so far.  A table of siblings also makes its mirror image, for
+    of two rows either may be drawn first.
     """
     noisy, stddev = counted
     scale = known.total / len(persons)
@@ -571,7 +583,10 @@ def single_attributes(curator: Curator, measured: tuple[Measurements, ...]) -> t
 
 
 def _persons(noisy: Sequence[FloatArray]) -> float:
-    """Return the estimated number of persons, from the first noisy table, that of persons' states; at least 1."""
+    """Return the estimated number of persons with a root row, at least 1.
+
+    It is from the first noisy table, that of persons' states.
+    """
     states = noisy[0][0]
     alive = states[[cell for cell in range(len(states) - 1) if not cell & NO_PARENT_ROW]]
     return max(1.0, float(alive.sum()))
@@ -586,13 +601,20 @@ def _releasable(layout: Layout, one: Attribute) -> BoolArray:
 
 
 def _alone(one: Attribute, counts: FloatArray, releasable: BoolArray) -> Conditional:
-    """Return the law of an attribute that depends on nothing else, by estimated counts, (periods, cells)."""
+    """Return the law of an attribute that depends on nothing else, by estimated counts, (periods, cells).
+
+    Each law begins so.  Releasable cells without persons keep a small probability, others are `IMPOSSIBLE`.
+    """
     logs = np.log((counts + 1e-3) / (counts + 1e-3).sum(axis=1, keepdims=True))
     return Conditional(one.table, one.name, np.where(releasable, logs, IMPOSSIBLE))
 
 
 def one_way_tables(layout: Layout) -> tuple[list[PersonTable], list[float]]:
-    """Return the first tables that are measured and the budget share of each: unusual persons, then all attributes."""
+    """Return the first tables that are measured and the budget share of each: unusual persons, then all attributes.
+
+    Shares are of the whole budget, and within numbers of child rows and within other attributes grow with the cube root
+    of a table's cells.
+    """
     odd, every = unusual(layout), attributes(layout)
     ones = [one_way(layout, one) for one in every]
     counts = [one.counts >= 0 and one.table == 0 for one in every]
@@ -675,5 +697,8 @@ def _screened(
 
 
 def _noise_of_threes(left: BudgetAllocation) -> float:
-    """Return the noise in a cell of a three-attribute table, in persons, if `FEW_THREES` of them share their budget."""
+    """Return the noise in a cell of a three-attribute table, in persons, if `FEW_THREES` of them share their budget.
+
+    It tells which of them may pay before any is scored.
+    """
     return left.table_stddev(left.share * THREES * (1 - SCORES_OF_THREE) / FEW_THREES)

@@ -82,6 +82,8 @@ def whole_answers(queries: Statistic, sums: FloatArray, stddev: float) -> Measur
 def of_fewer_rows(measured: Measurements, times: float) -> Measurements:
     """Rescale measured distances from independence to a table of fewer rows, as the same fraction of its rows.
 
+    They are asked only once.  Answers of any other kind are returned unchanged.
+
     Parameters
     ----------
     measured

@@ -85,7 +85,10 @@ def next_states(states: PanelStates, lately: IntArray, counts: FloatArray, rng: 
 
 
 def _rounded(wanted: FloatArray, size: int, rng: Generator) -> IntArray:
-    """Round numbers of a given sum to whole numbers of at least 0 with that sum; ties are broken at random."""
+    """Round numbers of a given sum, (n,), to whole numbers of at least 0 with that sum; ties are broken at random.
+
+    Where some are below 0, all are first projected to numbers that are not.
+    """
     parts = wanted if (wanted >= 0).all() else project_to_simplex(wanted, float(size))
     low = np.floor(parts).astype(np.int64)
     left = size - int(low.sum())

@@ -111,7 +111,10 @@ def _raked(domain: Domain, codes: Codes, published: Mapping[str, GridIndices], t
 
 
 def _cliques(columns: int) -> list[Clique]:
-    """Return the column pairs that rows are raked to: all pairs, or neighbours and single columns if there are many."""
+    """Return the column pairs that rows are raked to: all pairs, or neighbours and single columns if there are many.
+
+    A single column is raked to itself.
+    """
     if columns == 1:
         return [(0,)]
     if columns > MOST_COLUMNS:

@@ -52,7 +52,8 @@ MEAN_ABS = 0.7978845608
 
 ATOM = 4.0
 """A part of a leaf keeps its measured count if that exceeds what is expected by this many standard deviations of the
-noise: it is a point mass.  Tuned; not measured.
+noise: it is a point mass.  A smaller one keeps more of the noise as point masses, a larger one smooths smaller ones
+away.  Tuned; not measured.
 """
 
 
@@ -148,7 +149,10 @@ class Refit:
         return self.particles.fit(tree, tables, total=total, rng=rng, products=products)
 
     def _of_cells(self, model: SyntheticModel, said: GLSEstimates, total: float) -> Explicit:
-        """Fit all main effects and interactions by maximum entropy over every possible combination of groups."""
+        """Fit all main effects and interactions by maximum entropy over every possible combination of groups.
+
+        For plans that measured them all, over few combinations.  Cells without weight are left out.
+        """
         kept, shape = said.kept, model.domain.shape
         sizes = [int(groups.sum()) for groups in kept]
         possible = np.ones(sizes, np.bool_)
@@ -165,7 +169,10 @@ class Refit:
 
 
 def _related(cliques: Sequence[Clique], columns: int) -> tuple[Clique, ...]:
-    """Return the connected components of columns joined by cliques, sorted; a column in no clique is one of its own."""
+    """Return the connected components of columns joined by cliques, sorted; a column in no clique is one of its own.
+
+    In wide tables each is fitted on its own.
+    """
     pairs = [(clique[0], j) for clique in cliques for j in clique[1:]]
     first, second = (np.array([pair[side] for pair in pairs], np.int64) for side in (0, 1))
     joined = sparse.csr_array((np.ones(len(pairs)), (first, second)), shape=(columns, columns))
@@ -179,7 +186,10 @@ def _at(place: Mapping[int, int], clique: Clique) -> Clique:
 
 
 def _tree(base: Sequence[Clique], strengths: Mapping[Clique, float], shape: Sequence[int]) -> set[Clique]:
-    """Choose the tables of the junction tree: the strongest first, as long as it has at most `TREE_CELLS` cells."""
+    """Choose the tables of the junction tree: the strongest first, as long as it has at most `TREE_CELLS` cells.
+
+    Structural zeros, ``base``, are always among them, as no row may break a rule.
+    """
     planner, taken = TreePlanner(shape), list(base)
     for clique in sorted(strengths, key=lambda one: -strengths[one]):
         if table_size(shape, clique) <= TREE_CELLS and planner.cells([*taken, clique]) <= TREE_CELLS:
@@ -198,7 +208,10 @@ def _independent(table: NoisyTable, margins: Sequence[FloatArray], total: float)
 
 
 def _one_way(said: GLSEstimates, model: SyntheticModel, column: int) -> NoisyTable:
-    """Return the counts of a column's groups as a noisy table, estimated by least squares from all answers about it."""
+    """Return the counts of a column's groups as a noisy table, estimated by least squares from all answers about it.
+
+    Where nothing was measured all groups are alike, with a noise as large as the table.
+    """
     refinement, groups = model.refinements[column], model.domain.shape[column]
     leaves, first = said.leaves(column), said.first_level(column)
     if leaves is None or first is None:
@@ -209,7 +222,10 @@ def _one_way(said: GLSEstimates, model: SyntheticModel, column: int) -> NoisyTab
 
 
 def _refined(said: GLSEstimates, column: int, total: float) -> Refinement:
-    """Return a column's refinement with new weights of leaves, estimated from this period's answers."""
+    """Return a column's refinement with new weights of leaves, estimated from this period's answers.
+
+    Unchanged where nothing was measured of the column.
+    """
     refinement = said.model.refinements[column]
     leaves, first = said.leaves(column), said.first_level(column)
     if leaves is None or first is None:
@@ -241,7 +257,8 @@ def _divided(total: float, prior: FloatArray, counts: FloatArray, stddev: float)
     """Divide the estimated count of a leaf among its parts by their noisy counts and by their prior shares.
 
     Parts clearly above what is expected keep the measured count: a ridge would bias a point mass by its own noise.  The
-    other parts share what is left, by a regularised tilt.
+    other parts share what is left, by a regularised tilt.  Counts that are kept and are together too many are cut down
+    evenly.
 
     Parameters
     ----------

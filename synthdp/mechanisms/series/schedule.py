@@ -20,7 +20,9 @@ period alone loses nearly all that sharing noise over periods gains.
 """
 
 FEWEST = 4
-"""Series of fewer periods choose their tables only once.  Tuned; not measured."""
+"""Series of fewer periods choose their tables only once.  With fewer, hardly a period is left for the second choice.
+Tuned; not measured.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +45,7 @@ class Stage:
     weight: int
 
     def factor(self, at_most: int) -> IntArray:
-        """Return the matrix by which the stage's periods share noise.
+        """Return the matrix by which the stage's periods share noise, in multiples of 1 / `UNIT`; see `optimal_factor`.
 
         ``at_most`` is in how many periods a person may have rows.
         """

@@ -168,7 +168,7 @@ class PersonTable:
 
     @property
     def mirrored(self) -> PersonTable:
-        """The same table with its axes exchanged."""
+        """The same table with its axes exchanged, since of two siblings either attribute may be drawn first."""
         if self.other_grouping is None:
             raise ParameterError(
                 "a table of two columns needs other_grouping, the groups of the second column's values"
@@ -193,11 +193,14 @@ class PersonTable:
         )
 
     def cells(self, persons: Persons) -> tuple[IntArray, IntArray]:
-        """Return the flat cell and the weight of every row that counts in the table."""
+        """Return the flat cell and the weight of every entry that counts in the table, (entries,) each."""
         return self.entries(persons)[1:]
 
     def entries(self, persons: Persons) -> tuple[IntArray, IntArray, IntArray]:
-        """Return the rows that count (for `Kind.STATE` root rows), with the flat cell and the weight of each."""
+        """Return the rows that count, with the flat cell and the weight of each, (entries,) each.
+
+        A row may count more than once, in pairs.  For `Kind.STATE` they are positions of persons in ``persons.states``.
+        """
         rows = persons.tables[self.table]
         size = self.grouping.size
         if self.kind is Kind.STATE:
@@ -261,9 +264,9 @@ class PersonTable:
         return np.concatenate([b, b]), cells, np.concatenate([weights, weights])
 
     def before(self, persons: Persons) -> IntArray:
-        """Return the group of a row's history, (rows,).
+        """Return the group of a row's history, (rows,), read where there are two or more rows before it.
 
-        The mean rank of earlier rows, or the value two rows ago if unordered.
+        The group of the mean rank of earlier rows, or of the value two rows ago if unordered.
         """
         rows = persons.tables[self.table]
         grouping, values = self._other, rows[self.other]

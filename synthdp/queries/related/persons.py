@@ -16,7 +16,8 @@ from synthdp.arrays import Codes, IntArray
 from synthdp.domain.histories import NO_PARENT_ROW, STATE, Layout, Order
 
 MOST_SHARED = 2**16
-"""Largest least common multiple used as the whole number that stands for 1; beyond, a power of two is.  A safety limit.
+"""Largest least common multiple used as the whole number that stands for 1; beyond, a power of two is.  A safety
+limit, so that weighted sums fit 64 bits.
 """
 
 
@@ -60,12 +61,12 @@ class Rows:
 
     @property
     def later(self) -> IntArray:
-        """Positions of the rows that follow another row of the same parent."""
+        """(later,) positions of the rows that follow another row of the same parent."""
         return np.flatnonzero(self.rank > 0)
 
     @property
     def third(self) -> IntArray:
-        """Positions of the rows that follow at least two rows of the same parent."""
+        """(third,) positions of the rows that follow at least two rows of the same parent."""
         return np.flatnonzero(self.rank > 1)
 
 
@@ -247,7 +248,7 @@ def nested_even_shares(persons: Persons, table: int) -> IntArray:
 def _nested_one(layout: Layout, table: int) -> int:
     """Return the whole number that stood for one parent row in releases of earlier versions.
 
-    It is divisible by most numbers of rows.
+    It is divisible by all numbers of rows where that is small enough; else it is a limit, or a power of two.
     """
     most, deepest = layout.tables[table].at_most, max(len(layout.ancestors(i)) for i in range(len(layout.tables)))
     multiple = math.lcm(*range(1, most + 1))

@@ -26,7 +26,7 @@ def pairs_of(rows: Rows) -> tuple[IntArray, IntArray]:
 
 
 def pair_shares(persons: Persons, table: int, *, ordered: bool) -> IntArray:
-    """Return, for each row, the weight of the pairs in which it is the later one, (rows,); 0 where it forms none.
+    """Return, for each row, the weight of each pair in which it is the later one, (rows,); 0 where it forms none.
 
     Parameters
     ----------
@@ -41,7 +41,10 @@ def pair_shares(persons: Persons, table: int, *, ordered: bool) -> IntArray:
 
 
 def symmetric(upper: FloatArray) -> FloatArray:
-    """Make a table of unordered pairs symmetric: half of each count above the diagonal goes below it."""
+    """Make a table of unordered pairs symmetric: half of each count above the diagonal goes below it.
+
+    Only the cells on and above the diagonal are measured.
+    """
     kept = np.triu(upper)
     return np.asarray((kept + kept.T) / 2, np.float64)
 
