@@ -30,7 +30,6 @@ from synthdp.queries.trigonometric import (
     Indicator,
     TensorBasis,
     Term,
-    low_order_terms,
     mixed_terms,
     tensor_terms,
 )
@@ -177,7 +176,7 @@ STATISTICS: dict[str, Callable[[], Statistic]] = {
     "distances of pairs in a finer denominator": lambda: pair_distances(mixed(), 2, 7),
     "distances of pairs of merged cells": lambda: pair_distances(merged(), 1, 3),
     "cosines": lambda: TensorBasis(ordered(), tensor_terms((0, 1), 3)),
-    "coarse cosines": lambda: TensorBasis(ordered(), low_order_terms((0, 1), order=2, degree=3), denominator=3),
+    "coarse cosines": lambda: TensorBasis(ordered(), mixed_terms(ordered(), order=2, degree=3), denominator=3),
     "mixed terms": lambda: TensorBasis(mixed(), mixed_terms(mixed(), order=2, degree=2), denominator=2**10),
     "a constant and an indicator": lambda: TensorBasis(
         mixed(), ((Cosine(0, 0),), (Indicator(1, 2),), ()), denominator=5

@@ -6,8 +6,8 @@
 The release is made from exact statistics with noise that has a seed, so that runs differ in one thing.  Each ``--quiet``
 names a step of the receipt, or a part of its name, that gets no noise in a run of its own; the first run has all noise.
 Steps are: "one-way marginals of persons", "lag-one marginals of persons", "scores of two-attribute marginals of persons",
-"two-attribute marginals of persons".  Each line has the judge's metrics (0 is best), as of ``star.py``, and the greatest error of a correlation of a
-number with that of the record before.
+"two-attribute marginals of persons".  Each line has the judge's metrics (0 is best), as of ``star.py``, and the greatest
+error of a correlation of a number with that of the record before.
 """
 
 from __future__ import annotations

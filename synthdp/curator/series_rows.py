@@ -167,7 +167,6 @@ class Units:
     def __init__(self, unit: str, secret: bytes, spent: AnyArray) -> None:
         self.unit, self._secret, self._spent = unit, secret, spent
         self._seen: set[bytes] = set()
-        self._known: dict[bytes, bytes] = {}
 
     @property
     def seen(self) -> AnyArray:

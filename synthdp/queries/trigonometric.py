@@ -198,16 +198,6 @@ def tensor_terms(columns: Sequence[int], t: int) -> tuple[Term, ...]:
     )
 
 
-def low_order_terms(columns: Sequence[int], *, order: int, degree: int) -> tuple[Term, ...]:
-    """Return all products of at most ``order`` cosines on different columns, each of degree 1 to ``degree``."""
-    terms: list[Term] = []
-    for size in range(1, order + 1):
-        for chosen in itertools.combinations(columns, size):
-            every = itertools.product(range(1, degree + 1), repeat=size)
-            terms.extend(tuple(Cosine(j, m) for j, m in zip(chosen, degrees, strict=True)) for degrees in every)
-    return tuple(terms)
-
-
 def mixed_terms(domain: Domain, *, order: int, degree: int) -> tuple[Term, ...]:
     """Return the products of at most ``order`` factors on different columns of a mixed table.
 

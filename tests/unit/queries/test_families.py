@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
@@ -21,7 +19,6 @@ from synthdp.queries.trigonometric import (
     Indicator,
     TensorBasis,
     chebyshev,
-    low_order_terms,
     mixed_terms,
     tensor_terms,
 )
@@ -98,7 +95,6 @@ def test_numbers_of_terms(d, t):
     columns = range(d)
     assert len(tensor_terms(columns, t)) == t**d - 1
     assert len(set(tensor_terms(columns, t))) == t**d - 1
-    assert len(low_order_terms(columns, order=2, degree=t)) == d * t + math.comb(d, 2) * t * t
 
 
 def test_mixed_terms_separate_all_cells():
