@@ -70,21 +70,31 @@ def every_person(*, rows: int, leaves: bool) -> Iterator[Person]:
 
 
 def frames(persons: Sequence[Person], schema: sd.DatabaseSchema, *, shuffled: int = 0) -> dict[str, pd.DataFrame]:
-    """The tables of some persons, rows in any order."""
-    root = [(f"n{i}", p) for i, one in enumerate(persons) for p in one.root]
-    rows = [(f"n{i}", f"n{i}r{j}", t, v) for i, one in enumerate(persons) for j, (t, v) in enumerate(one.rows)]
-    leaves = [(f"n{i}", f"n{i}r{j}", w) for i, one in enumerate(persons) for j, w in one.leaves]
+    """The tables of some persons, rows in any order; with the same keys in columns that are none by themselves."""
+    who = [(f"n{i}", "ns"[i % 2], i // 2) for i in range(len(persons))]
     made = {
-        "persons": pd.DataFrame(root, columns=["id", "p"]).astype({"p": object}),
-        "rows": pd.DataFrame(rows, columns=["id", "row", "t", "v"]),
-        "leaves": pd.DataFrame(leaves, columns=["id", "row", "w"]).astype({"w": object}),
+        "persons": (["p"], [(*who[i], p) for i, one in enumerate(persons) for p in one.root]),
+        "rows": (
+            ["row", "place", "t", "v"],
+            [
+                (*who[i], f"n{i}r{j}", f"{j}", t, v)
+                for i, one in enumerate(persons)
+                for j, (t, v) in enumerate(one.rows)
+            ],
+        ),
+        "leaves": (
+            ["row", "place", "w"],
+            [(*who[i], f"n{i}r{j}", f"{j}", w) for i, one in enumerate(persons) for j, w in one.leaves],
+        ),
     }
-    for one in made.values():  # the same keys, in columns that are no key by themselves
-        person = one["id"].str[1:].astype(np.int64)
-        one["area"], one["number"] = np.where(person % 2 == 1, "n", "s"), person // 2
-        if "row" in one:
-            one["place"] = one["row"].str.split("r").str[-1]
-    return {name: made[name].sample(frac=1, random_state=shuffled).reset_index(drop=True) for name in schema.tables}
+    found = {}
+    for name in schema.tables:
+        columns, rows = made[name]
+        rows = [rows[i] for i in np.random.default_rng(shuffled).permutation(len(rows))]
+        values = zip(*rows, strict=True) if rows else itertools.repeat(())
+        named = dict(zip(["id", "area", "number", *columns], map(list, values), strict=False))
+        found[name] = pd.DataFrame({key: np.array(one, object) if key in "pw" else one for key, one in named.items()})
+    return found
 
 
 def codes_of(tables: dict[str, pd.DataFrame], layout: Layout) -> np.ndarray:

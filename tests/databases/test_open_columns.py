@@ -358,7 +358,7 @@ def test_the_noise_that_is_drawn_pays_for_all_rows_of_a_person_in_both_tables_at
     other = Person((True,), ((1, "b"),))
     unkeyed = {name: rows.assign(id=None) for name, rows in frames([other], NUMBERED).items()}  # each row is a person
     for one in people:
-        tables = frames([other, *[one] * (one is not None)], NUMBERED, shuffled=1)
+        tables = frames([other, *[one] * (one is not None)], NUMBERED, shuffled=2)
         tables = {name: pd.concat([unkeyed[name], rows], ignore_index=True) for name, rows in tables.items()}
         private, _ = private_database(tables, NUMBERED, Adjacency(neighbors, "id", 1, (("rows", 2),)))
         for place, found in counts.items():
