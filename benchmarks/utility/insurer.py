@@ -71,7 +71,8 @@ def numbers_of(values: pd.Series) -> np.ndarray:
 def ranked(tables: Tables) -> Tables:
     """The tables with rows in order below their parent rows."""
     found = dict(tables)
-    for name, (_, key) in ABOVE.items():
+    for name in (one for one in ABOVE if one in tables):
+        key = ABOVE[name][1]
         found[name] = tables[name].sort_values([key, ORDER[name]], kind="stable").reset_index(drop=True)
     return found
 
@@ -84,7 +85,7 @@ def pairs(real: Tables, made: Tables) -> Iterator[tuple[str, float, float, float
         for i, a in enumerate(mine):
             for b in mine[i + 1 :]:
                 yield "own", *errors(*[(some[a], some[b]) for some in coded])
-        for child in (one for one, (above, _) in ABOVE.items() if above == name):
+        for child in (one for one, (above, _) in ABOVE.items() if above == name and one in real):
             key = ABOVE[child][1]
             many = [
                 some[name][key].map(some[child][key].value_counts()).fillna(0).to_numpy(int) for some in (real, made)
