@@ -112,8 +112,9 @@ def main() -> None:
         sys.exit(f"skipped: '{folder}' is not there; give --shared the folder that has it")
     sys.path.insert(0, str(folder))
     laws, whole = importlib.import_module("tables"), importlib.import_module("schema").schema()
+    policies = sd.Schema({"policy_id": sd.Identifier(), **whole.tables["policies"]})
     schema = sd.DatabaseSchema(
-        {name: whole.tables[name] for name in NAMES},
+        {"customers": whole.tables["customers"], "policies": policies},
         [one for one in whole.relations if one.child in NAMES],
         [sd.LessEqual("policies.start", "policies.end")],
     )
