@@ -98,14 +98,17 @@ class BoostingScores(Score):
         return RecordBounds(one, swap)
 
     def finish(self, sums: Totals) -> Totals:
-        """Return the scores, (k,), from the sums over all rows."""
+        """Return each query's score, (k,), from its sum over all rows: high where earlier tables answer it badly.
+
+        Scores are whole multiples of 1 / `denominator`.
+        """
         errors = np.abs(self.queries.finish(sums) * self.resolution - self.expected)
         return np.asarray(-np.clip(self.centre - errors, -self.halfwidth, self.halfwidth).sum(axis=0), np.int64)
 
 
 RESOLUTION = 2**10
-"""Factor by which expected sums are rounded more finely than 1 / a query's denominator, for exact integer scores. A
-numerical tolerance."""
+"""Factor by which expected sums are rounded more finely than 1 / a query's denominator, for exact integer scores. More
+rounds less, and leaves fewer of 64 bits for large scores. A numerical tolerance."""
 
 
 @file_form("BoostedTables")
@@ -131,7 +134,7 @@ class BoostedTables:
 
     @cached_property
     def _mean(self) -> CellModel:
-        """Return one table whose weights are the mean over all rounds."""
+        """Return one table whose weights are the mean over all rounds, from which rows are drawn."""
         first = self.tables[0]
         weights = np.mean([table.support.weights for table in self.tables], axis=0)
         return CellModel.of(first.model.schema, first.domain, first.support.codes, weights, total=first.total)
