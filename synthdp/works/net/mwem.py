@@ -70,7 +70,7 @@ class QueryDistances(Score):
 
     @property
     def bounds(self) -> RecordBounds:
-        """Return the sensitivity of the distances: the queries' own, times ``resolution``; |q - e| moves no more than q."""
+        """Return the sensitivity of the distances: ``resolution`` times the queries', as |q - e| moves as q does."""
         return self.queries.bounds.times(self.resolution)
 
     def finish(self, sums: Totals) -> Totals:

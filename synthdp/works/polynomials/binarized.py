@@ -31,7 +31,7 @@ LiteralBit: TypeAlias = tuple[int, bool]
 """The position of a bit, and the value of the bit that makes the literal true."""
 
 MAX_LEVELS = 256
-"""Most levels of a column that gets a bit per level. A safety limit."""
+"""Most levels of a column that gets a bit per level; one with more gets bits by thresholds only. A safety limit."""
 
 
 @file_form("Bit")
@@ -164,7 +164,10 @@ class Binarized:
         return bits, np.array([1.0 if wanted else -1.0 for _, wanted in found])
 
     def _literal(self, name: str, value: Level | None) -> LiteralBit:
-        """Return the bit of "column is value"; raise ParameterError, with the possible values, if there is none."""
+        """Return the position of the bit of "column is value", and the value of the bit that makes this true.
+
+        Raise ParameterError, with the possible values, if there is none.
+        """
         try:
             return self.literals[name, value]
         except (KeyError, TypeError):

@@ -94,13 +94,13 @@ class Monomials(LinearFamily):
         return RecordBounds(Norms(m, m, 1), Norms(m - 1, m - 1, 1))
 
     def features(self, codes: Codes) -> Features:
-        """Return the indicators of every row, (n, k): 1 where all bits of S are 0."""
+        """Return for each row and each set S of at most t bits whether all bits of S are 0, (n, k) of 1 and 0."""
         zero = ~self.bits.matrix(codes)
         levels = [zero[:, subsets_of(self.bits.d, level)].all(axis=2) for level in range(self.order + 1)]
         return np.concatenate(levels, axis=1).astype(np.int64)
 
     def sums(self, codes: Codes) -> Totals:
-        """Return the counts over rows, (k,), by popcounts of bit-packed columns."""
+        """Return for each set S of at most t bits the number of rows where all bits of S are 0, (k,), by popcounts."""
         return np.concatenate(all_ones_counts([~column for column in self.bits.columns(codes)], order=self.order))
 
     def split(self, values: AnyArray) -> list[AnyArray]:
@@ -110,9 +110,10 @@ class Monomials(LinearFamily):
     def sums_of(
         self, names: Sequence[str], answers: Answers, stddev: float, *, rows: tuple[float, float]
     ) -> ProductSums | None:
-        """Return the products of some columns' bits from noisy answers, or ``None``; see `TellsTables`.
+        """Return the noisy sums of products of some columns' zero bits, from which their table is computed.
 
-        If the given number of rows has less noise than its noisy count, it replaces the count.
+        Return ``None`` if too few were measured; see `TellsTables`. If ``rows``, a number and its stddev, has less
+        noise than the noisy number of rows, it replaces that.
         """
         levels, variances = self.split(answers), [stddev**2] * (self.order + 1)
         if rows[1] < stddev:

@@ -161,7 +161,7 @@ def _dependence(table: NoisyTable, margins: list[FloatArray], rows: float) -> fl
 
 
 def _root(tree: list[int], j: int) -> int:
-    """Return the root of an element in a union-find forest."""
+    """Return the root of element j in a union-find forest, by which pairs that would close a cycle are found."""
     while tree[j] != j:
         j = tree[j]
     return j
@@ -449,7 +449,10 @@ class ParitySummary:
         return average_range(f, table.parities, lower=moments.values - half, upper=moments.values + half)
 
     def moments(self, query: SymmetricQuery, *, order: int) -> ParityMoments:
-        """Return the noisy parities of a query's literals up to ``order``; a true literal counts as -1."""
+        """Return the sets of up to ``order`` of a query's literals, their parities' noisy sums, and the noise stddevs.
+
+        A true literal counts as -1. Answers to the query are computed from these sums alone.
+        """
         bits, signs = self.bits.find(query)
         sets: list[tuple[int, ...]] = []
         values: list[FloatArray] = []

@@ -97,7 +97,10 @@ class AverageConjunctions(LinearFamily):
         return RecordBounds(single, Norms.within(self.k, linf, l1=2 * l1, l2_squared=2 * l2_squared))
 
     def features(self, codes: Codes) -> Features:
-        """Return the coefficients of every row, (n, k), in whole numbers."""
+        """Return each row's coefficients of f_x on the p-biased characters, (n, k), times `denominator` and rounded.
+
+        The function f_x(y) says whether row x has every bit of the query y.
+        """
         zero = ~self.bits.matrix(codes)
         zeros = zero.sum(axis=1)
         levels = [
@@ -107,7 +110,10 @@ class AverageConjunctions(LinearFamily):
         return np.concatenate(levels, axis=1).astype(np.int64)
 
     def sums(self, codes: Codes) -> Totals:
-        """Return the sums over rows, (k,), by counts among the rows with each number of zeros."""
+        """Return the sums of `features` over rows, (k,), by counts among the rows with each number of zeros.
+
+        Rows with equally many zeros have equal coefficients on sets of zeros of one size.
+        """
         columns = [~column for column in self.bits.columns(codes)]
         zeros = np.sum(columns, axis=0)
         total = np.zeros(self.k, np.int64)
@@ -123,7 +129,7 @@ class AverageConjunctions(LinearFamily):
         return float(sum(math.comb(zeros, i) * (1 - p) ** (2 * zeros - i) * p**i for i in high))
 
     def _norms(self, zeros: int) -> Norms:
-        """Return the norms of the coefficients of a row with a number of zeros."""
+        """Return the norms of the whole-number coefficients of a row with ``zeros`` zeros, to bound the sensitivity."""
         sizes = [math.comb(zeros, i) for i in range(self.order + 1)]
         value = [abs(int(one)) for one in self.whole[zeros]]
         return Norms(
@@ -276,7 +282,7 @@ class TabulatedFamily(_Family):
         object.__setattr__(self, "error", float(off))
 
     def monomials(self, query: Inputs) -> FloatArray:
-        """Return the parities of at most t inputs at a query, (k,)."""
+        """Return the parities of at most t inputs at a query, (k,), a true input as -1: the coefficients' factors."""
         return input_parities(query, self.variables, self.order)
 
 
@@ -323,7 +329,10 @@ class SymmetricFamily(_Family):
         return min(values), max(values)
 
     def monomials(self, query: SymmetricQuery) -> FloatArray:
-        """Return the coefficients of the query's best polynomial on the parities, (k,), most of them 0."""
+        """Return the coefficients of the query's best polynomial on the parities, (k,), most of them 0.
+
+        The answer is their inner product with the noisy sums of the parities, over the number of rows.
+        """
         query = symmetric_query(query)
         if query.k > self.width:
             raise ParameterError(
@@ -431,6 +440,9 @@ class AverageFamily(_Family):
 def input_parities(query: Inputs, variables: Sequence[str], order: int) -> FloatArray:
     """Return all parities of at most ``order`` inputs, (k,), by size and then in lexicographic order.
 
+    A true input counts -1, and the first parity, of no input, is 1. They are the factors of the coefficients of the
+    rows' polynomials, in the same order.
+
     Raises
     ------
     ParameterError
@@ -454,7 +466,7 @@ def _products(values: FloatArray, order: int) -> FloatArray:
 
 
 def _all_parities(m: int, order: int) -> FloatArray:
-    """Return the parities of at most ``order`` inputs on all 2^m inputs, (2^m, k)."""
+    """Return the parities of at most ``order`` of m variables on all 2^m inputs, (2^m, k), to fit polynomials there."""
     signs = 1.0 - 2.0 * ((np.arange(2**m)[:, None] >> np.arange(m)) & 1)
     return np.array([_products(one, order) for one in signs])
 
@@ -477,6 +489,9 @@ def symmetric_degree(values: tuple[float, ...], *, error: float) -> int:
 
 
 def _best(values: tuple[float, ...], degree: int) -> FloatArray:
-    """Return the values of the best approximation of a symmetric function by a polynomial of this degree."""
+    """Return the values of the best approximation of a symmetric function by a polynomial of this degree, (k + 1,).
+
+    Values are by the number of true bits.
+    """
     found = optimal_coefficients(values, degree, (0.0,) * (degree + 1)).values
     return np.asarray(krawtchouk(len(values) - 1, degree) @ found, np.float64)

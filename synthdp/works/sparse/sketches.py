@@ -62,7 +62,7 @@ class PolynomialHash:
 
     @classmethod
     def draw(cls, functions: int, *, independence: int, rng: Generator) -> PolynomialHash:
-        """Draw random polynomials over the default field, with r = ``independence`` coefficients each, as public hashes."""
+        """Draw random polynomials over the default field as public hashes, with ``independence`` coefficients each."""
         return cls(rng.integers(0, MERSENNE, size=(functions, independence), dtype=np.uint64))
 
     @property
