@@ -54,7 +54,7 @@ class OnlineMechanism(Protocol):
 
     @property
     def threshold(self) -> float | None:
-        """Return how far off a guess may be, in rows; ``None`` for a default."""
+        """Return how far off a guess may be, in rows, before a noisy answer replaces it; ``None`` for a default."""
         ...
 
     @property

@@ -92,7 +92,7 @@ class BoostingScores(Score):
 
     @property
     def bounds(self) -> RecordBounds:
-        """Return the sensitivity of the scores: t times the largest change of a query, for t rounds."""
+        """Return the sensitivity of the scores, in multiples of 1 / `denominator`: for t rounds, t times a query's."""
         bounds, factor = self.queries.bounds, self.resolution * len(self.expected)
         one, swap = (Norms.within(self.k, norms.linf * factor) for norms in (bounds.one, bounds.swap))
         return RecordBounds(one, swap)
@@ -269,7 +269,7 @@ class PrivateBoosting(HasPrivacyCost):
     ) -> IntArray:
         """Return (drawn,) positions of queries, each selected by the curator among the worst-answered ones.
 
-        Costs ``spend`` for each draw.
+        The next round's table is fitted to these queries. Costs ``spend`` for each draw.
         """
         good = self.accuracy * rows * queries.denominator * RESOLUTION
         halfwidth = max(1, round(good / 2))

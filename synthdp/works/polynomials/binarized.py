@@ -236,7 +236,7 @@ _Known: TypeAlias = dict[tuple[str, Level | None], LiteralBit]
 
 
 def _levels(column: Column) -> tuple[Level, ...]:
-    """Return the levels of a column that has 2 to `MAX_LEVELS` levels, else an empty tuple.
+    """Return the levels of a column that has 2 to `MAX_LEVELS` levels, else an empty tuple; bits are made of them.
 
     An identifier column has none; a whole-number column from 0 to 1 has 0 and 1.
     """
@@ -306,7 +306,7 @@ def _by_thresholds(name: str, column: Column, thresholds: Sequence[float]) -> tu
 
 
 def _bit_literals(named: _Named) -> _Known:
-    """Return the literals that use bits' own names as columns: each bit is 0 or 1."""
+    """Return the literals that use bits' own names as columns, with 0 or 1 as value and positions in ``named``."""
     return {(label, value): (i, bool(value)) for i, (label, _) in enumerate(named) for value in (0, 1)}
 
 

@@ -126,6 +126,7 @@ class ListPlan(NamedTuple):
 def plan_at(variables: Sequence[str], length: int, order: int, adjacency: Adjacency, loss: PrivacyLoss) -> ListPlan:
     """Return the plan with the least noise at one degree, for short lists, among four choices of scales.
 
+    A plan has the statistic to measure, the bound on an answer's bias, and the noise stddev of an answer in rows.
     Coefficients of high degree are many but small, so they take a small share of the sensitivity. Each choice suits one
     noise law. With the largest squares of each degree as use, `least_worst_use` divides an L2 sensitivity best. The
     others are for pure losses: cube roots for Laplace noise, equal largest coefficients for K-norm noise.

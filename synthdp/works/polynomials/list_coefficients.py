@@ -345,7 +345,7 @@ class PrefixCoefficients(ListStatistic):
         return lambda subset: last[:, len(subset), subset[-1]] if subset else constant
 
     def _exact_bounds(self) -> RecordBounds:
-        """Return the largest norms over all output patterns; a replaced row changes twice as much."""
+        """Return the sensitivity: the largest norms of a list's coefficients over all patterns, twice for a swap."""
         one = Norms(0, 0, 0)
         for r in range(min(self.length, self.m) + 1):
             sets = np.array(

@@ -181,6 +181,8 @@ class MonomialSummary:
     def answer(self, query: SymmetricQuery | Marginal) -> Estimate:
         """Return the answer to a query as a fraction of the rows, with its noise and bias; see `ParitySummary.answer`.
 
+        For a marginal it is the number of rows in each cell.
+
         A false literal is z or 1 - z, where z is 1 if its bit is 0. Products of literals are expanded into monomials in
         z. So literals "bit = 0" raise the noise, which the paper's monotone conjunctions avoid.
         """
@@ -224,8 +226,8 @@ class MonomialSummary:
 def approximation(values: tuple[float, ...], degree: int) -> FloatArray:
     """Return the values of a polynomial of a degree near a symmetric query, by the number of true literals, (k + 1,).
 
-    It is Chebyshev's for a conjunction or a disjunction, and the polynomial with the least largest error for other
-    queries.
+    Counts of sets of at most ``degree`` bits answer such a polynomial. It is Chebyshev's for a conjunction or a
+    disjunction, and the polynomial with the least largest error for other queries.
     """
     k = len(values) - 1
     if degree >= k:

@@ -101,6 +101,8 @@ _BYTE = np.uint64(8)
 def odd_counts(columns: Iterable[AnyArray], *, order: int) -> list[IntArray]:
     """Return the number of rows in which an odd number of a subset's bits is 1, for all small subsets of columns.
 
+    The sum of a parity over n rows is n minus twice this number.
+
     Parameters
     ----------
     columns
@@ -124,7 +126,7 @@ def odd_counts(columns: Iterable[AnyArray], *, order: int) -> list[IntArray]:
 def all_ones_counts(columns: Iterable[AnyArray], *, order: int) -> list[IntArray]:
     """Return the number of rows in which all bits of a subset are 1, for every subset of at most ``order`` columns.
 
-    Parameters and layout are as in `odd_counts`; level 0 counts all rows.
+    They are sums of products of bits over rows. Parameters and layout are as in `odd_counts`; level 0 counts all rows.
     """
     listed = list(columns)
     rows = np.array([len(listed[0])], np.int64)

@@ -182,7 +182,7 @@ class PolynomialFamily(Protocol):
         ...
 
     def monomials(self, query: Any) -> FloatArray:
-        """Return the value of every monomial at a query, (k,).
+        """Return the value of every monomial at a query, (k,): the factors of the rows' summed coefficients.
 
         Raises
         ------
@@ -347,7 +347,10 @@ class SymmetricFamily(_Family):
         return np.concatenate(levels)
 
     def _polynomial(self, values: tuple[float, ...]) -> tuple[FloatArray, float]:
-        """Return the coefficients of the best approximation of a symmetric function, and its largest error."""
+        """Return the Fourier coefficients by degree of the best approximation of a symmetric function, and its error.
+
+        There are at most t + 1 coefficients; the error is the largest over the numbers of true literals.
+        """
         order = min(self.order, len(values) - 1)
         found = optimal_coefficients(values, order, (0.0,) * (order + 1))
         return found.values, found.error
@@ -426,7 +429,7 @@ class AverageFamily(_Family):
         return False
 
     def monomials(self, query: SymmetricQuery) -> FloatArray:
-        """Return the p-biased characters at a query, (k,): its set of bits that must be 1."""
+        """Return the p-biased characters at the query's set of bits that must be 1, (k,): the coefficients' factors."""
         query = symmetric_query(query)
         bits, signs = self.bits.find(query)
         if query.values != (0.0,) * query.k + (1.0,) or (signs < 0).any():
@@ -460,7 +463,10 @@ def input_parities(query: Inputs, variables: Sequence[str], order: int) -> Float
 
 
 def _products(values: FloatArray, order: int) -> FloatArray:
-    """Return the products over all sets of at most ``order`` of d numbers, by size and then in lexicographic order."""
+    """Return the products over all sets of at most ``order`` of d numbers, by size and then in lexicographic order.
+
+    Parities are such products of signs; the first product is 1.
+    """
     levels = [values[subsets_of(len(values), size)].prod(axis=1) for size in range(order + 1)]
     return np.concatenate(levels)
 

@@ -33,7 +33,7 @@ _STEPS_OF_FEW, _STEPS_OF_MANY = 1024, 64
 a maximum more closely and take more time. A numerical tolerance."""
 
 _AT_ONCE = 2**20
-"""Most points of such a grid that are held in memory at once. A safety limit of memory."""
+"""Most points of a grid for kernel maxima that are held in memory at once. A safety limit of memory."""
 
 
 def tensor_swap(t: int, d: int, *, denominator: int, scales: IntArray | None = None) -> Norms:
@@ -82,7 +82,10 @@ def moments_swap(p: int, d: int, *, denominator: int) -> Norms:
 
 
 def rounded_swap(l1: float, l2_squared: float, *, k: int, denominator: int) -> Norms:
-    """Return whole-number bounds from real bounds, since rounding moves each of k differences by at most 1."""
+    """Return the norms of a swap in whole multiples of 1 / ``denominator``, from bounds on its real L1 and squared L2.
+
+    Rounding moves each of k differences by at most 1.
+    """
     return Norms.within(
         k,
         2 * denominator,
@@ -113,11 +116,11 @@ def tensor_swap_l2_squared(t: int, d: int) -> float:
 def swap_by_degree(
     scales: FloatArray, d: int, bound_of: Callable[[int, int], float] = tensor_swap_l2_squared, *, power: int = 2
 ) -> float:
-    """Return a bound on the change of degree-scaled tensor features when a record is replaced.
+    """Return a bound on the squared L2 change of degree-scaled tensor features when a record is replaced.
 
-    Each feature is scaled by its largest degree. Powers of falling scales are mixtures of tensors of more and more
-    degrees, each with its own bound. A tensor of many degrees takes the bound of one with a few more degrees
-    (docs/proofs/smooth-class.md).
+    With ``power`` 1 and `tensor_swap_l1` it is the L1 change. Each feature is scaled by its largest degree. Powers of
+    falling scales are mixtures of tensors of more and more degrees, each with its own bound. A tensor of many degrees
+    takes the bound of one with a few more degrees (docs/proofs/smooth-class.md).
 
     Parameters
     ----------

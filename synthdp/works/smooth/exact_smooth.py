@@ -38,7 +38,7 @@ LISTED = 20_000_000
 limit of memory: 160 MB of 64-bit numbers."""
 
 MAX_AVERAGES = 20_000
-"""Most averages that a fit on the grid takes. A safety limit."""
+"""Most averages that a fit on the grid takes; degrees that are not set are lowered to stay below. A safety limit."""
 
 SPARE_POINTS = 5000
 """Random grid points that are weighed instead, if column generation fails after the averages were paid for. More meet

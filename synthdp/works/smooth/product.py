@@ -203,7 +203,7 @@ def _most(loss: PrivacyLoss) -> PrivacyLoss:
 
 
 def _stddev(norms: Norms, loss: PrivacyLoss, adjacency: Adjacency, *, k: int) -> float:
-    """Return the noise stddev of one of k sums over rows, in rows."""
+    """Return the noise stddev of one of k sums over rows, in rows, by which a plan chooses what to measure."""
     drawn = calibrate(norms.times(adjacency.rows), loss, k=k)
     return drawn.noise.stddev / (drawn.resolution * DENOMINATOR)
 

@@ -382,7 +382,7 @@ class TrigonometricSummary:
 
 
 def chebyshev_nodes(nodes: int) -> FloatArray:
-    """Return the N Gauss-Chebyshev nodes cos((k + 1/2) π / N), in descending order."""
+    """Return the N Gauss-Chebyshev nodes cos((k + 1/2) π / N) at which queries are evaluated, (N,), descending."""
     return np.asarray(np.cos((np.arange(nodes) + 0.5) * np.pi / nodes))
 
 
