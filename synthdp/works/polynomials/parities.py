@@ -326,7 +326,7 @@ class Parities(LinearFamily):
         return Norms(l1, l2_squared, linf)
 
     def features(self, codes: Codes) -> Features:
-        """Return each row's parities, +1 or -1 times the scale of their size, (n, k); memory allows few rows or bits."""
+        """Return each row's parities, +1 or -1 times the scale of their size, (n, k), for few rows or few bits."""
         signs = 1 - 2 * self.bits.matrix(codes).astype(np.int64)
         levels = [
             scale * signs[:, subsets_of(self.bits.d, level)].prod(axis=2)

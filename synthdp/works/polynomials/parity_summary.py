@@ -402,7 +402,7 @@ class ParitySummary:
         )
 
     def by_max_entropy(self, query: SymmetricQuery) -> Estimate:
-        """Return the answer, an average over the rows, from the maximum-entropy distribution of the literals' truth values.
+        """Return the answer, an average over the rows, from the literals' maximum-entropy distribution.
 
         The distribution is on 2^k assignments. It uses every parity of the literals, not only the sums of each degree.
         It is often far better than a polynomial where the query is wider than ``order``. ``truncation`` is the distance

@@ -196,7 +196,7 @@ def _most_on_grid(function: Callable[[FloatArray], FloatArray], t: int) -> float
 
 
 def _step(t: int) -> float:
-    """Return the distance between neighbours of the grid on [0, π]: π / (1024 t) for t <= 32 degrees, else π / (64 t)."""
+    """Return the step of the grid on [0, π] for kernel maxima: π / (1024 t) for t <= 32 degrees, else π / (64 t)."""
     return math.pi / (t * (_STEPS_OF_FEW if t <= _FEW_DEGREES else _STEPS_OF_MANY))
 
 
@@ -424,7 +424,7 @@ class AverageMoment(LinearFamily):
 
     @property
     def bounds(self) -> RecordBounds:
-        """Return the sensitivity: a mean of values in [-1, 1] lies in [-1, 1], so a record adds at most `denominator`."""
+        """Return the sensitivity: a mean of values in [-1, 1] lies there too, so a record adds at most `denominator`."""
         return RecordBounds.of(Norms.within(1, self.denominator))
 
     def features(self, codes: Codes) -> Features:

@@ -305,9 +305,9 @@ class TrigonometricSummary:
     def _separable_block(
         self, queries: SeparableQueries, block: slice, *, t: int, nodes: int
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Return estimates, standard errors, truncations and constant coefficients of a block of queries, (block,) each.
+        """Return estimates, standard errors, truncations and constant terms of one block of queries, (block,) each.
 
-        A constant coefficient has no noise, as the average of degree 0 is exactly 1.
+        A constant term has no noise, as the average of degree 0 is exactly 1.
         """
         x = chebyshev_nodes(nodes)
         table = chebyshev_table(x, t)
