@@ -109,7 +109,7 @@ class CellParities(LinearFamily):
         return RecordBounds(Norms(k, k, 1), Norms(2 * odd, 4 * odd, 2 if odd else 0))
 
     def features(self, codes: Codes) -> Features:
-        """Return the parities of each row, (n, k): +1 or -1, and 0 where the row is out of domain."""
+        """Return the parities of each row, (n, k): +1 or -1, and 0 where a mask has a column that is out of domain."""
         odd = np.bitwise_count(self.words(codes)[:, None] & self.masks) & 1
         fits = (self._missing(codes)[:, None] & self.masks) == 0
         return np.asarray((1 - 2 * odd.astype(np.int64)) * fits, np.int64)

@@ -94,7 +94,7 @@ class Monomials(LinearFamily):
         return RecordBounds(Norms(m, m, 1), Norms(m - 1, m - 1, 1))
 
     def features(self, codes: Codes) -> Features:
-        """Return for each row and each set S of at most t bits whether all bits of S are 0, (n, k) of 1 and 0."""
+        """Return for each row and set S of at most t bits whether all bits of S are 0, (n, k) of 1 and 0."""
         zero = ~self.bits.matrix(codes)
         levels = [zero[:, subsets_of(self.bits.d, level)].all(axis=2) for level in range(self.order + 1)]
         return np.concatenate(levels, axis=1).astype(np.int64)

@@ -92,7 +92,7 @@ CELL_BITS = 20
 cells."""
 
 _LOW_BYTES = np.uint64(0x00FF00FF00FF00FF)
-"""Mask of the lower byte of each 16 bits in a word, by which counts of one byte each are added in lanes of 16 bits.
+"""Mask of the lower byte of each 16 bits in a word, by which byte-sized counts are added in lanes of 16 bits.
 Derived."""
 _BYTE = np.uint64(8)
 """Bits by which a word is shifted so that the upper bytes of each 16 bits meet the mask `_LOW_BYTES`. Derived."""
