@@ -82,8 +82,9 @@ class FittingTotal:
 def fitting_total(account: Curator, domain: Domain, *, share: float) -> FittingTotal:
     """Return the number of rows, the number of in-domain rows, and the budget that is left.
 
-    Costs ``share`` of all that the account has left under ``add_remove``, as `row_total` does. Then it costs
-    `MISFIT_SHARE` of the rest where a column can be out of domain.
+    Listed cells hold in-domain rows only, so weights are fitted to sums over these and answers scaled up. Costs
+    ``share`` of all that the account has left under ``add_remove``, as `row_total` does. Then it costs `MISFIT_SHARE`
+    of the rest where a column can be out of domain.
 
     Parameters
     ----------
@@ -191,7 +192,10 @@ class CellFit:
         self.weights = self._refitted() if self._replay else self._updated()
 
     def correct(self, answers: Sequence[Answers]) -> None:
-        """Replace all earlier answers, one array per `add` in order, by corrected ones; the next refit uses them."""
+        """Replace all earlier answers, one array per `add` in order, by corrected ones; the next refit uses them.
+
+        MWEM does so, as each new part tells more about how many rows are out of domain.
+        """
         self._answers = list(answers)
 
     def _updated(self) -> Weights:

@@ -154,16 +154,19 @@ class MedianConstruction:
         self._candidates = self._candidates[kept]
 
     def update_bound(self, alpha: float) -> float:
-        """Return B(alpha): `halvings` where some multiset is within alpha on all queries, else infinity."""
+        """Return B(alpha), the most updates on guesses off by more than ``alpha``, a fraction of the rows.
+
+        It is `halvings` where some multiset surely is within alpha on all queries, else infinity.
+        """
         near = alpha > net_distance(self._queries, size=self._size)
         return halvings(len(self._cells), self._size) if near else math.inf
 
     def weights(self) -> FloatArray:
-        """Return the mean of the remaining multisets as weights on the cells, (m,)."""
+        """Return the weight of each cell, (cells,): its mean count in the multisets that no answer has ruled out."""
         return np.asarray(self._candidates.mean(axis=0), np.float64)
 
     def _sums(self, query: LinearQueries) -> np.ndarray:
-        """Return a query's answer on every candidate table, (candidates,), in rows."""
+        """Return a query's sum on every candidate table, (candidates,), scaled to n rows; their median is the guess."""
         values = query.features(self._cells)[:, 0] * (self._rows / query.denominator)
         return np.asarray(self._candidates @ values / self._candidates[0].sum(), np.float64)
 
@@ -182,7 +185,7 @@ def net_distance(queries: int, *, size: int) -> float:
 
 
 def median_bound(queries: int, *, cells: int, size: int, rows: int, epsilon: float, beta: float) -> OnlineBound:
-    """Return the error that all answers of a session stay within with probability 1 - beta, at the best settings.
+    """Return the error in rows that all answers stay within with probability 1 - beta, and the settings for it.
 
     The bound is for a pure epsilon, replaced rows and k queries with values in [0, 1]. Some multiset is within a = n
     sqrt(ln(2k) / (2m)) of the truth on all queries. An update on a guess that is off by more than a never rules that

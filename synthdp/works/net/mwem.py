@@ -70,17 +70,17 @@ class QueryDistances(Score):
 
     @property
     def bounds(self) -> RecordBounds:
-        """Return the sensitivity bounds of the queries, in the finer denominator."""
+        """Return the sensitivity of the distances: ``resolution`` times the queries', as |q - e| moves as q does."""
         return self.queries.bounds.times(self.resolution)
 
     def finish(self, sums: Totals) -> Totals:
-        """Return the distances, (k,), from the sums over all rows."""
+        """Return each query's distance |q(D) - e| from its expected sum, (k,), in multiples of 1 / `denominator`."""
         return np.asarray(np.abs(self.queries.finish(sums) * self.resolution - self.expected), np.int64)
 
 
 RESOLUTION = 2**10
-"""Factor by which expected sums are rounded more finely than 1 / a query's denominator, for exact integer scores. A
-numerical tolerance."""
+"""Factor by which expected sums are rounded more finely than 1 / a query's denominator, for exact integer scores. More
+rounds less, and leaves fewer of 64 bits for large sums. A numerical tolerance."""
 
 
 @dataclass(frozen=True, slots=True)

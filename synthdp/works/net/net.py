@@ -45,8 +45,9 @@ def multiset_count(cells: int, size: int) -> int:
 def multisets(cells: int, size: int) -> IntArray:
     """Return every multiset of ``size`` elements of ``cells``, as counts: (C(cells + size - 1, size), cells).
 
-    Rows are in lexicographic order. The shorter of two enumerations is used: combinations with repetition for few
-    elements, else the stars-and-bars choice of cells - 1 bars among size + cells - 1 places.
+    They are the tables that the net mechanism chooses from. Rows are in lexicographic order. The shorter of two
+    enumerations is used: combinations with repetition for few elements, else the stars-and-bars choice of cells - 1
+    bars among size + cells - 1 places.
     """
     if size < cells:
         chosen = itertools.combinations_with_replacement(range(cells), size)
@@ -127,7 +128,11 @@ class NetScores(Score):
         return RecordBounds(one, swap)
 
     def finish(self, sums: Totals) -> Totals:
-        """Return the score of every candidate, (k,), from the sums over all rows; memory is bounded."""
+        """Return minus the largest error of every candidate table, (k,), from the queries' sums over all rows.
+
+        Errors are in rows, as whole multiples of 1 / `denominator`. Memory is bounded, since candidates are scored in
+        blocks.
+        """
         target = self.size * self.queries.finish(sums)
         values = self.rows * self.queries.features(self.cells)
         if largest(values) * self.size < _EXACT:  # float products of such whole numbers are exact, and fast

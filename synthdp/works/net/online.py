@@ -54,7 +54,7 @@ class OnlineMechanism(Protocol):
 
     @property
     def threshold(self) -> float | None:
-        """Return how far off a guess may be, in rows; ``None`` for a default."""
+        """Return how far off a guess may be, in rows, before a noisy answer replaces it; ``None`` for a default."""
         ...
 
     @property
@@ -237,10 +237,11 @@ def check_guesses(threshold: float | None, queries: int) -> None:
 
 
 def guarded_threshold(plan: AboveThresholdPlan, gap: float, *, queries: int, beta: float) -> float:
-    """Return a threshold, in rows, that guesses off by less than ``gap`` pass with probability at most beta.
+    """Return a threshold, in rows, at which guesses off by less than ``gap`` raise an alarm with probability <= beta.
 
-    A guess passes if |q - guess| + noise >= threshold + the level's noise, which is never negative. With probability
-    1 - beta no query's noise exceeds b ln(queries / beta), so a passing guess is off by at least ``gap``.
+    Updates are so spent on wrong guesses only; beta is for all ``queries`` guesses together. A guess raises an alarm if
+    |q - guess| + noise >= threshold + the level's noise, which is never negative. With probability 1 - beta no query's
+    noise exceeds b ln(queries / beta), with b the noise's scale.
     """
     return gap + plan.query_scale * math.log(queries / beta) / DENOMINATOR
 
@@ -312,13 +313,13 @@ def open_session(
 def online_bound(
     alarms: Callable[[float], int], *, queries: int, rows: int, epsilon: float, beta: float, alarm_share: float = 0.8
 ) -> OnlineBound:
-    """Return the least proven error of a session on all queries, with the settings that achieve it.
+    """Return the least proven error, in rows, of a session on all queries, with the settings that achieve it.
 
-    The bound is for a pure epsilon and replaced rows, and holds with probability 1 - beta. At most ``alarms(g)``
-    guesses, or all k, are off by g rows or more, so a session with that many above-threshold answers is never
-    exhausted. Silent answers are then off by at most the threshold plus the level's noise, and noisy answers by their
-    own noise. The error is minimised over a grid of 200 values of g; a value counts if noisy answers lie within g / 2,
-    as ``alarms`` supposes.
+    The bound is for a pure epsilon and replaced rows, and holds with probability 1 - beta. It may be infinite. At most
+    ``alarms(g)`` guesses, or all k, are off by g rows or more, so a session with that many above-threshold answers is
+    never exhausted. Silent answers are then off by at most the threshold plus the level's noise, and noisy answers by
+    their own noise. The error is minimised over a grid of 200 values of g; a value counts if noisy answers lie within g
+    / 2, as ``alarms`` supposes.
     """
     if not (epsilon > 0 and 0 < beta < 1 and queries >= 1 and rows >= 1):
         raise ParameterError(

@@ -92,20 +92,23 @@ class BoostingScores(Score):
 
     @property
     def bounds(self) -> RecordBounds:
-        """Return the sensitivity of the scores: t times the largest change of a query, for t rounds."""
+        """Return the sensitivity of the scores, in multiples of 1 / `denominator`: for t rounds, t times a query's."""
         bounds, factor = self.queries.bounds, self.resolution * len(self.expected)
         one, swap = (Norms.within(self.k, norms.linf * factor) for norms in (bounds.one, bounds.swap))
         return RecordBounds(one, swap)
 
     def finish(self, sums: Totals) -> Totals:
-        """Return the scores, (k,), from the sums over all rows."""
+        """Return each query's score, (k,), from its sum over all rows: high where earlier tables answer it badly.
+
+        Scores are whole multiples of 1 / `denominator`.
+        """
         errors = np.abs(self.queries.finish(sums) * self.resolution - self.expected)
         return np.asarray(-np.clip(self.centre - errors, -self.halfwidth, self.halfwidth).sum(axis=0), np.int64)
 
 
 RESOLUTION = 2**10
-"""Factor by which expected sums are rounded more finely than 1 / a query's denominator, for exact integer scores. A
-numerical tolerance."""
+"""Factor by which expected sums are rounded more finely than 1 / a query's denominator, for exact integer scores. More
+rounds less, and leaves fewer of 64 bits for large scores. A numerical tolerance."""
 
 
 @file_form("BoostedTables")
@@ -131,7 +134,7 @@ class BoostedTables:
 
     @cached_property
     def _mean(self) -> CellModel:
-        """Return one table whose weights are the mean over all rounds."""
+        """Return one table whose weights are the mean over all rounds, from which rows are drawn."""
         first = self.tables[0]
         weights = np.mean([table.support.weights for table in self.tables], axis=0)
         return CellModel.of(first.model.schema, first.domain, first.support.codes, weights, total=first.total)
@@ -266,7 +269,7 @@ class PrivateBoosting(HasPrivacyCost):
     ) -> IntArray:
         """Return (drawn,) positions of queries, each selected by the curator among the worst-answered ones.
 
-        Costs ``spend`` for each draw.
+        The next round's table is fitted to these queries. Costs ``spend`` for each draw.
         """
         good = self.accuracy * rows * queries.denominator * RESOLUTION
         halfwidth = max(1, round(good / 2))

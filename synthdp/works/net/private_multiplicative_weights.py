@@ -157,7 +157,7 @@ class MultiplicativeWeightsConstruction:
         return update_limit(len(self._cells), alpha=alpha)
 
     def weights(self) -> FloatArray:
-        """Return the weights, (m,)."""
+        """Return the weight of each cell, (cells,), with sum 1: the hypothesis after all updates so far."""
         return self._fit.weights
 
 
@@ -179,7 +179,7 @@ def update_limit(cells: int, *, alpha: float) -> int:
 
 
 def pmw_bound(queries: int, *, cells: int, rows: int, epsilon: float, beta: float) -> OnlineBound:
-    """Return the error that all answers of a session stay within with probability 1 - beta, at the best settings.
+    """Return the error in rows that all answers stay within with probability 1 - beta, and the settings for it.
 
     The bound is `online_bound` with `update_limit`, for a pure epsilon, replaced rows and the paper's update
     (``replay`` = 0). It grows as n (ln|X| ln(k) / (n epsilon))^(1/3), with the constants of the sparse vector used

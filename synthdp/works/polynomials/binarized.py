@@ -31,7 +31,7 @@ LiteralBit: TypeAlias = tuple[int, bool]
 """The position of a bit, and the value of the bit that makes the literal true."""
 
 MAX_LEVELS = 256
-"""Most levels of a column that gets a bit per level. A safety limit."""
+"""Most levels of a column that gets a bit per level; one with more gets bits by thresholds only. A safety limit."""
 
 
 @file_form("Bit")
@@ -164,7 +164,10 @@ class Binarized:
         return bits, np.array([1.0 if wanted else -1.0 for _, wanted in found])
 
     def _literal(self, name: str, value: Level | None) -> LiteralBit:
-        """Return the bit of "column is value"; raise ParameterError, with the possible values, if there is none."""
+        """Return the position of the bit of "column is value", and the value of the bit that makes this true.
+
+        Raise ParameterError, with the possible values, if there is none.
+        """
         try:
             return self.literals[name, value]
         except (KeyError, TypeError):
@@ -233,7 +236,7 @@ _Known: TypeAlias = dict[tuple[str, Level | None], LiteralBit]
 
 
 def _levels(column: Column) -> tuple[Level, ...]:
-    """Return the levels of a column that has 2 to `MAX_LEVELS` levels, else an empty tuple.
+    """Return the levels of a column that has 2 to `MAX_LEVELS` levels, else an empty tuple; bits are made of them.
 
     An identifier column has none; a whole-number column from 0 to 1 has 0 and 1.
     """
@@ -303,7 +306,7 @@ def _by_thresholds(name: str, column: Column, thresholds: Sequence[float]) -> tu
 
 
 def _bit_literals(named: _Named) -> _Known:
-    """Return the literals that use bits' own names as columns: each bit is 0 or 1."""
+    """Return the literals that use bits' own names as columns, with 0 or 1 as value and positions in ``named``."""
     return {(label, value): (i, bool(value)) for i, (label, _) in enumerate(named) for value in (0, 1)}
 
 

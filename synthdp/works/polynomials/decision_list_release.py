@@ -48,10 +48,12 @@ from synthdp.works.polynomials.polynomials import (
 )
 
 PREFIX_SCALE = 2**12
-"""The whole number that stands for 1 in the coefficients of long lists, which are sums. A numerical tolerance."""
+"""The whole number that stands for 1 in long lists' coefficients of the degree with the largest weight. Less rounds
+more coarsely; with more, squares of these sums may not fit in 64 bits. A numerical tolerance."""
 
 FINEST_SCALE = 2**20
-"""The whole number that stands for 1 in the coefficients with the largest weight.  A numerical tolerance."""
+"""The whole number that stands for 1 in short lists' coefficients of the degree with the largest weight. Less rounds
+coefficients and weights more coarsely. A numerical tolerance."""
 
 ROW_SHARE = 1 / 64
 """Part of the squared sensitivity for the number of rows, where it is private.  More would tell the number better, and
@@ -69,7 +71,7 @@ class PatternTable(NamedTuple):
 
 @lru_cache(maxsize=64)
 def pattern_table(r: int, order: int) -> PatternTable:
-    """Return the best polynomials of degree ``order`` for list(y) - 1/2, one per pattern of outputs.
+    """Return the best polynomials of degree ``order`` for list(y) - 1/2 of r rules, one per pattern of outputs.
 
     A linear program minimises the largest error over the 2^r inputs; at order >= r the polynomials are exact.  A
     pattern's complement has the negative polynomial.
@@ -100,9 +102,10 @@ class PrefixTable(NamedTuple):
 
 @lru_cache(maxsize=64)
 def prefix_table(length: int, order: int) -> PrefixTable:
-    """Return the best polynomials of degree ``order`` for all prefixes, exact for prefixes of at most ``order`` rules.
+    """Return the best polynomials of degree ``order`` for "none of the first i rules applies", i = 1, ..., ``length``.
 
-    An output changes at most once after each rule, so a list is off by at most the sum of all errors.
+    They are exact for prefixes of at most ``order`` rules, and combine to the polynomials of long lists. An output
+    changes at most once after each rule, so a list is off by at most the sum of all errors.
     """
     found = [
         optimal_coefficients((1.0,) + (0.0,) * i, min(order, i), (0.0,) * (min(order, i) + 1))
@@ -123,6 +126,7 @@ class ListPlan(NamedTuple):
 def plan_at(variables: Sequence[str], length: int, order: int, adjacency: Adjacency, loss: PrivacyLoss) -> ListPlan:
     """Return the plan with the least noise at one degree, for short lists, among four choices of scales.
 
+    A plan has the statistic to measure, the bound on an answer's bias, and the noise stddev of an answer in rows.
     Coefficients of high degree are many but small, so they take a small share of the sensitivity. Each choice suits one
     noise law. With the largest squares of each degree as use, `least_worst_use` divides an L2 sensitivity best. The
     others are for pure losses: cube roots for Laplace noise, equal largest coefficients for K-norm noise.
@@ -320,9 +324,10 @@ class DecisionListSummary:
         )
 
     def _parities(self, one: Input) -> FloatArray:
-        """Return the parities of an input, (k,), up to the statistic's degree.
+        """Return the parities of an input, (k,), up to the statistic's degree; a true variable counts -1.
 
-        Raise ParameterError if a variable is missing.
+        They are the factors of the noisy coefficients, in the same order. Raise ParameterError if a variable is
+        missing.
         """
         missing = [name for name in self.variables if name not in one]
         if missing:
@@ -398,7 +403,7 @@ class DecisionListRelease(HasPrivacyCost):
     def plan(
         self, variables: Sequence[str], adjacency: Adjacency, loss: PrivacyLoss, *, rows: int | None = None
     ) -> ListPlan:
-        """Return the statistic, degree and scales with the least bias plus two stddevs of noise.
+        """Return the plan, statistic, bias and stddev, whose degree and scales have the least bias plus two stddevs.
 
         Raises
         ------

@@ -109,13 +109,13 @@ class CellParities(LinearFamily):
         return RecordBounds(Norms(k, k, 1), Norms(2 * odd, 4 * odd, 2 if odd else 0))
 
     def features(self, codes: Codes) -> Features:
-        """Return the parities of each row, (n, k): +1 or -1, and 0 where the row is out of domain."""
+        """Return the parities of each row, (n, k): +1 or -1, and 0 where a mask has a column that is out of domain."""
         odd = np.bitwise_count(self.words(codes)[:, None] & self.masks) & 1
         fits = (self._missing(codes)[:, None] & self.masks) == 0
         return np.asarray((1 - 2 * odd.astype(np.int64)) * fits, np.int64)
 
     def sums(self, codes: Codes) -> Totals:
-        """Return the exact sums over rows, (k,)."""
+        """Return the exact sums of the parities over rows, (k,)."""
         if self.bits > MAX_TABLE_BITS:
             return sum_features(self, codes)
         fits = self._missing(codes) == 0
@@ -134,9 +134,10 @@ class CellParities(LinearFamily):
     def sums_of(
         self, names: Sequence[str], answers: Answers, stddev: float, *, rows: tuple[float, float]
     ) -> ProductSums | None:
-        """Return the products of some columns' characters from noisy answers; see `TellsTables`.
+        """Return the noisy sums of products of some columns' characters, from which their table is computed.
 
-        Return ``None`` if a parity of these columns is not measured.
+        ``rows`` is the number of rows and its standard deviation, for parity 0 where it is not measured. Return
+        ``None`` if another parity of these columns is not measured; see `TellsTables`.
         """
         if not set(names) <= set(self.domain.names):
             return None
@@ -171,7 +172,10 @@ class CellParities(LinearFamily):
 
 
 def _signs(axis: Axis) -> FloatArray:
-    """Return the characters of one axis by mask and cell, (2^bits, cells): +1 or -1, and 0 in out-of-domain cells."""
+    """Return the characters of one axis by mask and cell, (2^bits, cells): +1 or -1, and 0 in out-of-domain cells.
+
+    They turn noisy parities into the table of some columns; see `CellParities.sums_of`.
+    """
     codes = np.maximum(np.cumsum(axis.releasable) - 1, 0)
     masks = np.arange(1 << int(axis.releasable.sum() - 1).bit_length())
     odd = np.bitwise_count(masks[:, None] & codes) & 1
@@ -566,7 +570,7 @@ def l1_program_bound(workload: Marginals, *, epsilon: float, beta: float, public
 
 
 def _paper_noise(workload: Marginals, *, epsilon: float, beta: float, public_rows: bool) -> tuple[CellParities, float]:
-    """Return the parities of some tables, and the scale of the paper's Laplace noise on them."""
+    """Return the parities of some tables, and the scale of the paper's Laplace noise on each, in rows, for bounds."""
     if not (epsilon > 0 and 0 < beta < 1):
         raise ParameterError("epsilon must be above 0, and beta must lie between 0 and 1")
     masks = closure(workload.domain, workload.cliques)

@@ -85,11 +85,14 @@ class ListStatistic(LinearFamily):
         """
 
     def features(self, codes: Codes) -> Features:
-        """Return the coefficients of every row, (n, k), in whole numbers."""
+        """Return the Fourier coefficients of each row's decision list, (n, k), in whole numbers.
+
+        Each is multiplied by the scale of its degree and rounded; `row_scale` comes last, if it is above 0.
+        """
         return np.array([self.sums(codes[i : i + 1]) for i in range(len(codes))], np.int64).reshape(-1, self.k)
 
     def sums(self, codes: Codes) -> Totals:
-        """Return the sums over rows, (k,), with one pass per set of rules."""
+        """Return the sums of `features` over rows, (k,), with one pass per set of rules, as most features are 0."""
         total = np.zeros(sum(self.sizes), np.int64)
         rows = max(1, CHUNK_CELLS // ((self.length + 1) * (self.order + 1)))
         for start in range(0, len(codes), rows):
@@ -342,7 +345,7 @@ class PrefixCoefficients(ListStatistic):
         return lambda subset: last[:, len(subset), subset[-1]] if subset else constant
 
     def _exact_bounds(self) -> RecordBounds:
-        """Return the largest norms over all output patterns; a replaced row changes twice as much."""
+        """Return the sensitivity: the largest norms of a list's coefficients over all patterns, twice for a swap."""
         one = Norms(0, 0, 0)
         for r in range(min(self.length, self.m) + 1):
             sets = np.array(

@@ -94,13 +94,13 @@ class Monomials(LinearFamily):
         return RecordBounds(Norms(m, m, 1), Norms(m - 1, m - 1, 1))
 
     def features(self, codes: Codes) -> Features:
-        """Return the indicators of every row, (n, k): 1 where all bits of S are 0."""
+        """Return for each row and set S of at most t bits whether all bits of S are 0, (n, k) of 1 and 0."""
         zero = ~self.bits.matrix(codes)
         levels = [zero[:, subsets_of(self.bits.d, level)].all(axis=2) for level in range(self.order + 1)]
         return np.concatenate(levels, axis=1).astype(np.int64)
 
     def sums(self, codes: Codes) -> Totals:
-        """Return the counts over rows, (k,), by popcounts of bit-packed columns."""
+        """Return for each set S of at most t bits the number of rows where all bits of S are 0, (k,), by popcounts."""
         return np.concatenate(all_ones_counts([~column for column in self.bits.columns(codes)], order=self.order))
 
     def split(self, values: AnyArray) -> list[AnyArray]:
@@ -110,9 +110,10 @@ class Monomials(LinearFamily):
     def sums_of(
         self, names: Sequence[str], answers: Answers, stddev: float, *, rows: tuple[float, float]
     ) -> ProductSums | None:
-        """Return the products of some columns' bits from noisy answers, or ``None``; see `TellsTables`.
+        """Return the noisy sums of products of some columns' zero bits, from which their table is computed.
 
-        If the given number of rows has less noise than its noisy count, it replaces the count.
+        Return ``None`` if too few were measured; see `TellsTables`. If ``rows``, a number and its stddev, has less
+        noise than the noisy number of rows, it replaces that.
         """
         levels, variances = self.split(answers), [stddev**2] * (self.order + 1)
         if rows[1] < stddev:
@@ -180,6 +181,8 @@ class MonomialSummary:
     def answer(self, query: SymmetricQuery | Marginal) -> Estimate:
         """Return the answer to a query as a fraction of the rows, with its noise and bias; see `ParitySummary.answer`.
 
+        For a marginal it is the number of rows in each cell.
+
         A false literal is z or 1 - z, where z is 1 if its bit is 0. Products of literals are expanded into monomials in
         z. So literals "bit = 0" raise the noise, which the paper's monotone conjunctions avoid.
         """
@@ -223,8 +226,8 @@ class MonomialSummary:
 def approximation(values: tuple[float, ...], degree: int) -> FloatArray:
     """Return the values of a polynomial of a degree near a symmetric query, by the number of true literals, (k + 1,).
 
-    It is Chebyshev's for a conjunction or a disjunction, and the polynomial with the least largest error for other
-    queries.
+    Counts of sets of at most ``degree`` bits answer such a polynomial. It is Chebyshev's for a conjunction or a
+    disjunction, and the polynomial with the least largest error for other queries.
     """
     k = len(values) - 1
     if degree >= k:

@@ -92,13 +92,16 @@ CELL_BITS = 20
 cells."""
 
 _LOW_BYTES = np.uint64(0x00FF00FF00FF00FF)
-"""Mask of the lower byte of each 16 bits in a word. Derived."""
+"""Mask of the lower byte of each 16 bits in a word, by which byte-sized counts are added in lanes of 16 bits.
+Derived."""
 _BYTE = np.uint64(8)
 """Bits by which a word is shifted so that the upper bytes of each 16 bits meet the mask `_LOW_BYTES`. Derived."""
 
 
 def odd_counts(columns: Iterable[AnyArray], *, order: int) -> list[IntArray]:
     """Return the number of rows in which an odd number of a subset's bits is 1, for all small subsets of columns.
+
+    The sum of a parity over n rows is n minus twice this number.
 
     Parameters
     ----------
@@ -123,7 +126,7 @@ def odd_counts(columns: Iterable[AnyArray], *, order: int) -> list[IntArray]:
 def all_ones_counts(columns: Iterable[AnyArray], *, order: int) -> list[IntArray]:
     """Return the number of rows in which all bits of a subset are 1, for every subset of at most ``order`` columns.
 
-    Parameters and layout are as in `odd_counts`; level 0 counts all rows.
+    They are sums of products of bits over rows. Parameters and layout are as in `odd_counts`; level 0 counts all rows.
     """
     listed = list(columns)
     rows = np.array([len(listed[0])], np.int64)
@@ -183,9 +186,10 @@ def _masks(d: int, level: int) -> IntArray:
 
 
 def _popcounts(bits: Words, order: int, combine: Combine) -> list[IntArray]:
-    """Return the counts of each size from 1 to ``order``, computed over chunks of words on all cores.
+    """Return the number of rows where the merged bits of a set are 1, for all sets of each size from 1 to ``order``.
 
-    ``combine`` merges two columns' words: ``bitwise_xor`` for odd counts, ``bitwise_and`` for counts of all ones.
+    Chunks of words are counted on all cores. ``combine`` merges two columns' words: ``bitwise_xor`` for odd counts,
+    ``bitwise_and`` for counts of all ones.
     """
     starts = range(0, bits.shape[1], CHUNK_WORDS)
     totals = [np.zeros(size, np.int64) for size in level_sizes(len(bits), order)[1:]]
@@ -197,7 +201,7 @@ def _popcounts(bits: Words, order: int, combine: Combine) -> list[IntArray]:
 
 
 def _count(chunk: Words, order: int, combine: Combine) -> Sequence[IntArray]:
-    """Return the counts of each size from 1 to ``order`` over one chunk of words.
+    """Return the counts of `_popcounts`, one array for each size from 1 to ``order``, over one chunk of words.
 
     A depth-first walk over prefixes makes siblings contiguous in lexicographic order.
     """
@@ -322,7 +326,7 @@ class Parities(LinearFamily):
         return Norms(l1, l2_squared, linf)
 
     def features(self, codes: Codes) -> Features:
-        """Return the scaled parities of every row, (n, k); memory allows few rows or few bits only."""
+        """Return each row's parities, +1 or -1 times the scale of their size, (n, k), for few rows or few bits."""
         signs = 1 - 2 * self.bits.matrix(codes).astype(np.int64)
         levels = [
             scale * signs[:, subsets_of(self.bits.d, level)].prod(axis=2)
@@ -332,7 +336,7 @@ class Parities(LinearFamily):
         return np.concatenate(levels, axis=1).astype(np.int64)
 
     def sums(self, codes: Codes) -> Totals:
-        """Return the sums over rows, (k,), by popcounts of bit-packed columns."""
+        """Return each parity's sum over rows, times the scale of its size, (k,), by popcounts of bit-packed columns."""
         odd = odd_counts(self.bits.columns(codes), order=self.order)
         levels = [scale * (len(codes) - 2 * count) for scale, count in zip(self.scales, odd, strict=True) if scale]
         return np.concatenate(levels).astype(np.int64)
@@ -344,7 +348,11 @@ class Parities(LinearFamily):
     def sums_of(
         self, names: Sequence[str], answers: Answers, stddev: float, *, rows: tuple[float, float]
     ) -> ProductSums | None:
-        """Return the products of some columns' bits from noisy answers, or ``None``; see `TellsTables`."""
+        """Return the noisy sums of products of some columns' bits as signs, from which their table is computed.
+
+        ``rows`` is the number of rows and its stddev, where it is not measured. Return ``None`` if too few products
+        were; see `TellsTables`.
+        """
         levels = [part / max(scale, 1) for part, scale in zip(self.split(answers), self.scales, strict=True)]
         variances = [(stddev / scale) ** 2 if scale else math.inf for scale in self.scales]
         if not self.scales[0]:

@@ -39,7 +39,8 @@ FINEST_SCALE = 2**12
 tolerance."""
 
 _ONE = 2**20
-"""Whole number that stands for 1 where trial noise is computed. A numerical tolerance."""
+"""Whole number that stands for an L2 sensitivity of 1 where a plan's noise is computed, as calibration takes whole
+numbers. More rounds less. A numerical tolerance."""
 _LEAST_USE = 0.05
 """Least weight of a degree, as a fraction of the weight that the most expensive degree gets.  Without it a degree that
 the planned query hardly needs would have too much noise for other queries.  The noise of the planned query grows by at
@@ -234,12 +235,12 @@ class _Planner:
         return np.asarray(np.maximum(costs, _LEAST_USE**2 * (costs * sizes).max() / sizes), np.float64)
 
     def _prices(self) -> tuple[float, ...]:
-        """Return two noise stddevs of an answer per coefficient of 1 at each degree, (order + 1,).
+        """Return the price of a coefficient of 1 at each degree, (order + 1,): twice the noise stddev that it adds.
 
-        The unit is the fraction of the rows.  At L2 sensitivity 1 the least stddev is sum_i |b_i| sqrt(C(k, i) C(d, i))
-        under add-or-remove, and about sqrt(2) times that under replace-one.  It is linear in |b|. K-norm noise, for a
-        pure loss, is equal on every parity.  Low degrees with much noise are then left out of the planned polynomial.
-        The number of rows is free.
+        The unit is the answer's, a fraction of the rows.  At L2 sensitivity 1 the least stddev is sum_i |b_i| sqrt(C(k,
+        i) C(d, i)) under add-or-remove, and about sqrt(2) times that under replace-one.  It is linear in |b|. K-norm
+        noise, for a pure loss, is equal on every parity.  Low degrees with much noise are then left out of the planned
+        polynomial. The number of rows is free.
         """
         sizes = level_sizes(self.bits.d, self.order)
         within, all_sizes = self._within(), np.array(sizes, np.float64)

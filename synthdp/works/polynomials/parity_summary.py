@@ -161,14 +161,17 @@ def _dependence(table: NoisyTable, margins: list[FloatArray], rows: float) -> fl
 
 
 def _root(tree: list[int], j: int) -> int:
-    """Return the root of an element in a union-find forest."""
+    """Return the root of element j in a union-find forest, by which pairs that would close a cycle are found."""
     while tree[j] != j:
         j = tree[j]
     return j
 
 
 def _column_map(bits: Binarized, j: int) -> _ColumnMap:
-    """Return the map from sums of a column's bits to counts of its cells; cells out of domain get 0."""
+    """Return the map from sums of a column's bits to counts of its cells, by which noisy tables are made of parities.
+
+    Cells out of domain get 0.
+    """
     own = bits.of_column(j)
     releasable = bits.domain.axes[j].releasable
     signs = np.array([1.0 - 2.0 * bits.bits[i].cells for i in own])
@@ -371,7 +374,7 @@ class ParitySummary:
         return marginal_estimate(query, self.bits, rows=self.rows, answer=ways[evaluator])
 
     def by_polynomial(self, query: SymmetricQuery) -> Estimate:
-        """Return the answer by the polynomial with the least bias plus noise.
+        """Return the answer, an average over the rows, by the polynomial with the least bias plus noise.
 
         It has a standard error and a bound on its bias. It is unbiased for at most ``order`` literals, unless a lower
         degree has less error.
@@ -399,11 +402,11 @@ class ParitySummary:
         )
 
     def by_max_entropy(self, query: SymmetricQuery) -> Estimate:
-        """Return the answer from the maximum-entropy distribution on the literals' 2^k truth assignments.
+        """Return the answer, an average over the rows, from the literals' maximum-entropy distribution.
 
-        It uses every parity of the literals, not only the sums of each degree. It is often far better than a polynomial
-        where the query is wider than ``order``. ``truncation`` is the distance to the farthest answer of any
-        distribution with equal sums of parities per degree.
+        The distribution is on 2^k assignments. It uses every parity of the literals, not only the sums of each degree.
+        It is often far better than a polynomial where the query is wider than ``order``. ``truncation`` is the distance
+        to the farthest answer of any distribution with equal sums of parities per degree.
 
         Raises
         ------
@@ -427,7 +430,7 @@ class ParitySummary:
         )
 
     def bracket(self, query: SymmetricQuery, *, confidence: float = 0.95) -> MomentRange:
-        """Return an interval that contains the true answer with at least the given probability over the noise.
+        """Return an interval that contains the true average over the rows with at least probability ``confidence``.
 
         Its ends are the least and the largest answer over all measures on the literals' truth assignments. The parities
         of these measures must all be within the noise's simultaneous bound of the noisy parities. The interval holds
@@ -449,7 +452,10 @@ class ParitySummary:
         return average_range(f, table.parities, lower=moments.values - half, upper=moments.values + half)
 
     def moments(self, query: SymmetricQuery, *, order: int) -> ParityMoments:
-        """Return the noisy parities of a query's literals up to ``order``; a true literal counts as -1."""
+        """Return the sets of up to ``order`` of a query's literals, their parities' noisy sums, and the noise stddevs.
+
+        A true literal counts as -1. Answers to the query are computed from these sums alone.
+        """
         bits, signs = self.bits.find(query)
         sets: list[tuple[int, ...]] = []
         values: list[FloatArray] = []
@@ -503,7 +509,9 @@ class _TruthTable(NamedTuple):
 
 @lru_cache(maxsize=32)
 def _truth_table(k: int, order: int) -> _TruthTable:
-    """Return all truth assignments of k literals, with their parities up to ``order``.
+    """Return the number of true literals of each truth assignment of k, and its parities up to ``order``.
+
+    They have the shapes (2^k,) and (p, 2^k). An answer is an average over a distribution on these assignments.
 
     Raise ParameterError if there are more than `MAX_TABLE_LITERALS` literals.
     """

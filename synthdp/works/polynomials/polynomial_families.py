@@ -97,7 +97,10 @@ class AverageConjunctions(LinearFamily):
         return RecordBounds(single, Norms.within(self.k, linf, l1=2 * l1, l2_squared=2 * l2_squared))
 
     def features(self, codes: Codes) -> Features:
-        """Return the coefficients of every row, (n, k), in whole numbers."""
+        """Return each row's coefficients of f_x on the p-biased characters, (n, k), times `denominator` and rounded.
+
+        The function f_x(y) says whether row x has every bit of the query y.
+        """
         zero = ~self.bits.matrix(codes)
         zeros = zero.sum(axis=1)
         levels = [
@@ -107,7 +110,10 @@ class AverageConjunctions(LinearFamily):
         return np.concatenate(levels, axis=1).astype(np.int64)
 
     def sums(self, codes: Codes) -> Totals:
-        """Return the sums over rows, (k,), by counts among the rows with each number of zeros."""
+        """Return the sums of `features` over rows, (k,), by counts among the rows with each number of zeros.
+
+        Rows with equally many zeros have equal coefficients on sets of zeros of one size.
+        """
         columns = [~column for column in self.bits.columns(codes)]
         zeros = np.sum(columns, axis=0)
         total = np.zeros(self.k, np.int64)
@@ -123,7 +129,7 @@ class AverageConjunctions(LinearFamily):
         return float(sum(math.comb(zeros, i) * (1 - p) ** (2 * zeros - i) * p**i for i in high))
 
     def _norms(self, zeros: int) -> Norms:
-        """Return the norms of the coefficients of a row with a number of zeros."""
+        """Return the norms of the whole-number coefficients of a row with ``zeros`` zeros, to bound the sensitivity."""
         sizes = [math.comb(zeros, i) for i in range(self.order + 1)]
         value = [abs(int(one)) for one in self.whole[zeros]]
         return Norms(
@@ -176,7 +182,7 @@ class PolynomialFamily(Protocol):
         ...
 
     def monomials(self, query: Any) -> FloatArray:
-        """Return the value of every monomial at a query, (k,).
+        """Return the value of every monomial at a query, (k,): the factors of the rows' summed coefficients.
 
         Raises
         ------
@@ -276,7 +282,7 @@ class TabulatedFamily(_Family):
         object.__setattr__(self, "error", float(off))
 
     def monomials(self, query: Inputs) -> FloatArray:
-        """Return the parities of at most t inputs at a query, (k,)."""
+        """Return the parities of at most t inputs at a query, (k,), a true input as -1: the coefficients' factors."""
         return input_parities(query, self.variables, self.order)
 
 
@@ -323,7 +329,10 @@ class SymmetricFamily(_Family):
         return min(values), max(values)
 
     def monomials(self, query: SymmetricQuery) -> FloatArray:
-        """Return the coefficients of the query's best polynomial on the parities, (k,), most of them 0."""
+        """Return the coefficients of the query's best polynomial on the parities, (k,), most of them 0.
+
+        The answer is their inner product with the noisy sums of the parities, over the number of rows.
+        """
         query = symmetric_query(query)
         if query.k > self.width:
             raise ParameterError(
@@ -338,7 +347,10 @@ class SymmetricFamily(_Family):
         return np.concatenate(levels)
 
     def _polynomial(self, values: tuple[float, ...]) -> tuple[FloatArray, float]:
-        """Return the coefficients of the best approximation of a symmetric function, and its largest error."""
+        """Return the Fourier coefficients by degree of the best approximation of a symmetric function, and its error.
+
+        There are at most t + 1 coefficients; the error is the largest over the numbers of true literals.
+        """
         order = min(self.order, len(values) - 1)
         found = optimal_coefficients(values, order, (0.0,) * (order + 1))
         return found.values, found.error
@@ -417,7 +429,7 @@ class AverageFamily(_Family):
         return False
 
     def monomials(self, query: SymmetricQuery) -> FloatArray:
-        """Return the p-biased characters at a query, (k,): its set of bits that must be 1."""
+        """Return the p-biased characters at the query's set of bits that must be 1, (k,): the coefficients' factors."""
         query = symmetric_query(query)
         bits, signs = self.bits.find(query)
         if query.values != (0.0,) * query.k + (1.0,) or (signs < 0).any():
@@ -430,6 +442,9 @@ class AverageFamily(_Family):
 
 def input_parities(query: Inputs, variables: Sequence[str], order: int) -> FloatArray:
     """Return all parities of at most ``order`` inputs, (k,), by size and then in lexicographic order.
+
+    A true input counts -1, and the first parity, of no input, is 1. They are the factors of the coefficients of the
+    rows' polynomials, in the same order.
 
     Raises
     ------
@@ -448,13 +463,16 @@ def input_parities(query: Inputs, variables: Sequence[str], order: int) -> Float
 
 
 def _products(values: FloatArray, order: int) -> FloatArray:
-    """Return the products over all sets of at most ``order`` of d numbers, by size and then in lexicographic order."""
+    """Return the products over all sets of at most ``order`` of d numbers, by size and then in lexicographic order.
+
+    Parities are such products of signs; the first product is 1.
+    """
     levels = [values[subsets_of(len(values), size)].prod(axis=1) for size in range(order + 1)]
     return np.concatenate(levels)
 
 
 def _all_parities(m: int, order: int) -> FloatArray:
-    """Return the parities of at most ``order`` inputs on all 2^m inputs, (2^m, k)."""
+    """Return the parities of at most ``order`` of m variables on all 2^m inputs, (2^m, k), to fit polynomials there."""
     signs = 1.0 - 2.0 * ((np.arange(2**m)[:, None] >> np.arange(m)) & 1)
     return np.array([_products(one, order) for one in signs])
 
@@ -477,6 +495,9 @@ def symmetric_degree(values: tuple[float, ...], *, error: float) -> int:
 
 
 def _best(values: tuple[float, ...], degree: int) -> FloatArray:
-    """Return the values of the best approximation of a symmetric function by a polynomial of this degree."""
+    """Return the values of the best approximation of a symmetric function by a polynomial of this degree, (k + 1,).
+
+    Values are by the number of true bits.
+    """
     found = optimal_coefficients(values, degree, (0.0,) * (degree + 1)).values
     return np.asarray(krawtchouk(len(values) - 1, degree) @ found, np.float64)

@@ -168,7 +168,8 @@ def _binomials(d: int, size: int) -> IntArray:
 
 
 _SWEEPS = 2000
-"""Number of multiplicative updates in `least_worst_use`. A numerical tolerance."""
+"""Number of multiplicative updates in `least_worst_use`. More come nearer to the least cost, and take more time. A
+numerical tolerance."""
 _ROUNDING = 1e-6
 """Excess of an exact error over the linear program's error, relative to |f|, beyond which its solution is rejected. A
 numerical tolerance."""

@@ -29,10 +29,11 @@ _ROUNDING = 1 + 1e-9
 _FEW_DEGREES = 32
 """Degrees up to which the grids of kernel maxima are fine; more degrees have coarser grids. A safety limit of time."""
 _STEPS_OF_FEW, _STEPS_OF_MANY = 1024, 64
-"""Points per degree of the grids on [0, π] on which kernel maxima are searched. A numerical tolerance."""
+"""Points per degree, for up to `_FEW_DEGREES` and for more degrees, of the grids on [0, π] for kernel maxima. More find
+a maximum more closely and take more time. A numerical tolerance."""
 
 _AT_ONCE = 2**20
-"""Most points of such a grid that are held in memory at once. A safety limit of memory."""
+"""Most points of a grid for kernel maxima that are held in memory at once. A safety limit of memory."""
 
 
 def tensor_swap(t: int, d: int, *, denominator: int, scales: IntArray | None = None) -> Norms:
@@ -81,7 +82,10 @@ def moments_swap(p: int, d: int, *, denominator: int) -> Norms:
 
 
 def rounded_swap(l1: float, l2_squared: float, *, k: int, denominator: int) -> Norms:
-    """Return whole-number bounds from real bounds, since rounding moves each of k differences by at most 1."""
+    """Return the norms of a swap in whole multiples of 1 / ``denominator``, from bounds on its real L1 and squared L2.
+
+    Rounding moves each of k differences by at most 1.
+    """
     return Norms.within(
         k,
         2 * denominator,
@@ -112,11 +116,11 @@ def tensor_swap_l2_squared(t: int, d: int) -> float:
 def swap_by_degree(
     scales: FloatArray, d: int, bound_of: Callable[[int, int], float] = tensor_swap_l2_squared, *, power: int = 2
 ) -> float:
-    """Return a bound on the change of degree-scaled tensor features when a record is replaced.
+    """Return a bound on the squared L2 change of degree-scaled tensor features when a record is replaced.
 
-    Each feature is scaled by its largest degree. Powers of falling scales are mixtures of tensors of more and more
-    degrees, each with its own bound. A tensor of many degrees takes the bound of one with a few more degrees
-    (docs/proofs/smooth-class.md).
+    With ``power`` 1 and `tensor_swap_l1` it is the L1 change. Each feature is scaled by its largest degree. Powers of
+    falling scales are mixtures of tensors of more and more degrees, each with its own bound. A tensor of many degrees
+    takes the bound of one with a few more degrees (docs/proofs/smooth-class.md).
 
     Parameters
     ----------
@@ -181,7 +185,10 @@ def dirichlet(u: FloatArray, t: int) -> FloatArray:
 
 
 def _most_on_grid(function: Callable[[FloatArray], FloatArray], t: int) -> float:
-    """Return a function's largest value on a grid of [0, π], which covers even, 2π-periodic functions."""
+    """Return a function's largest value on the grid of [0, π] for t degrees, from which swap bounds follow.
+
+    Half a period suffices, as the functions are even and 2π-periodic.
+    """
     count = round(math.pi / _step(t))
     starts = range(0, count + 1, _AT_ONCE)
     grids = (np.arange(a, min(a + _AT_ONCE, count + 1), dtype=np.float64) * (math.pi / count) for a in starts)
@@ -189,7 +196,7 @@ def _most_on_grid(function: Callable[[FloatArray], FloatArray], t: int) -> float
 
 
 def _step(t: int) -> float:
-    """Return the distance between neighbouring points of the grid on [0, π] for t degrees, 1 / t of a fixed number."""
+    """Return the step of the grid on [0, π] for kernel maxima: π / (1024 t) for t <= 32 degrees, else π / (64 t)."""
     return math.pi / (t * (_STEPS_OF_FEW if t <= _FEW_DEGREES else _STEPS_OF_MANY))
 
 
@@ -267,7 +274,7 @@ class ChebyshevTensor(LinearFamily):
 
     @property
     def bounds(self) -> RecordBounds:
-        """Return the sensitivity: one record adds at most its scale to every sum; for a swap see `tensor_swap`."""
+        """Return the sensitivity: one record adds at most `ones` to the sums; for a swap see `tensor_swap`."""
         scales, d = self.by_degree, len(self.domain)
         numbers = [int(number) for number in terms_by_degree(self.t, d)]
         one = Norms(
@@ -279,7 +286,7 @@ class ChebyshevTensor(LinearFamily):
 
     @property
     def by_degree(self) -> IntArray:
-        """Return the whole number that stands for 1 by the largest degree of a term, (t,)."""
+        """Return the whole number that stands for 1 by a term's largest degree, (t,): less where noise may grow."""
         return degree_scales(self.t, self.growth, denominator=self.denominator)
 
     @property
@@ -324,7 +331,10 @@ class TensorWithMisfits(LinearFamily):
 
     @property
     def cells(self) -> dict[int, int]:
-        """Return the (first) out-of-domain cell of each column that has one, by the column's position."""
+        """Return the (first) out-of-domain cell of each column that has one, by the column's position.
+
+        The rows in each of these cells are counted, in this order, after the tensor's terms; see `features`.
+        """
         found = {j: np.flatnonzero(~axis.releasable) for j, axis in enumerate(self.domain.axes)}
         return {j: int(cells[0]) for j, cells in found.items() if len(cells)}
 
@@ -368,7 +378,11 @@ class TensorWithMisfits(LinearFamily):
         return RecordBounds(bounds.one, Norms(l1, bounds.swap.l2_squared, bounds.swap.linf))
 
     def features(self, codes: Codes) -> Features:
-        """Return the rounded terms of each row, then 1 for each column where the row is out of domain, (n, k)."""
+        """Return each row's rounded terms, each times the whole number that stands for 1, then its counts, (n, k).
+
+        There is a count for each column of `cells`: `denominator`, which stands for 1, if the row is in that cell, else
+        0. The sums tell how many rows are out of domain, by which averages are corrected.
+        """
         counts = [(codes[:, j] == cell).astype(np.int64) * self.denominator for j, cell in self.cells.items()]
         return np.column_stack([self.tensor.features(codes), *counts])
 
@@ -410,11 +424,11 @@ class AverageMoment(LinearFamily):
 
     @property
     def bounds(self) -> RecordBounds:
-        """Return the sensitivity: a mean of values in [-1, 1] lies in [-1, 1]."""
+        """Return the sensitivity: a mean of values in [-1, 1] lies there too, so a record adds at most `denominator`."""
         return RecordBounds.of(Norms.within(1, self.denominator))
 
     def features(self, codes: Codes) -> Features:
-        """Return the rounded mean of each row, (n, 1)."""
+        """Return each row's mean over the columns of T_degree(x_j), times `denominator` and rounded, (n, 1)."""
         mean = np.zeros(len(codes))
         for j, axis in enumerate(self.domain.axes):
             mean += chebyshev_table(axis.points[codes[:, j]], self.degree + 1)[:, self.degree]

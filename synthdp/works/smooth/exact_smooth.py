@@ -38,7 +38,7 @@ LISTED = 20_000_000
 limit of memory: 160 MB of 64-bit numbers."""
 
 MAX_AVERAGES = 20_000
-"""Most averages that a fit on the grid takes. A safety limit."""
+"""Most averages that a fit on the grid takes; degrees that are not set are lowered to stay below. A safety limit."""
 
 SPARE_POINTS = 5000
 """Random grid points that are weighed instead, if column generation fails after the averages were paid for. More meet
@@ -187,7 +187,7 @@ def all_points(shape: tuple[int, ...]) -> Codes:
 def grid_basis(domain: Domain, t: int) -> ProductBasis:
     """Return the Chebyshev tensor as a product basis on the grid of a domain's points, for column generation.
 
-    Terms are in C order of the degrees, without the constant.
+    Degrees are below ``t`` in each of d columns: t^d - 1 terms in C order of the degrees, without the constant.
     """
     axes = [axis.points[~np.isnan(axis.points)] for axis in domain.axes]
     tables = [chebyshev_table(points, t).T for points in axes]
@@ -199,7 +199,7 @@ def grid_basis(domain: Domain, t: int) -> ProductBasis:
 def _generate(
     domain: Domain, basis: ChebyshevTensor, b: Answers, *, stddev: float, rng: Generator
 ) -> tuple[Explicit, str]:
-    """Return grid points with weights found by column generation, and the solver's line for the receipt.
+    """Return grid points with weights that meet the averages ``b``, by column generation, and a line for the receipt.
 
     If column generation fails, `SPARE_POINTS` random points are weighed instead, since the averages are already paid
     for.

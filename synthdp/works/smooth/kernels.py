@@ -48,7 +48,7 @@ class SeparableQueries(Protocol):
         ...
 
     def factors(self, column: int, x: FloatArray, queries: slice) -> FloatArray:
-        """Return the factors g of one column at N points, for some of the queries, (q, J, N)."""
+        """Return the factors g_{q,j,column} at N numbers ``x``, for some queries of J products each, (q, J, N)."""
         ...
 
 
@@ -115,7 +115,7 @@ class GaussianKernels:
         return GaussianKernels(centers=self.centers, weights=self.weights, sigma=sigma)
 
     def factors(self, column: int, x: FloatArray, queries: slice) -> FloatArray:
-        """Return exp(-(x - c)^2 / (2 sigma^2)) of one column; see `SeparableQueries.factors`."""
+        """Return exp(-(x - c)^2 / (2 sigma^2)) of one column at N points, for some of the queries, (q, J, N)."""
         apart = x - self.centers[queries, :, column, None]
         return np.exp(apart * apart * (-0.5 / self.sigma**2))
 
@@ -177,7 +177,8 @@ _RADII = np.concatenate([1 + np.geomspace(1e-3, 1, 120), np.geomspace(2, 1e4, 20
 numerical tolerance."""
 
 _CENTRES, _NODES = 41, 512
-"""Kernel centres, and quadrature nodes, at which a kernel's norm is computed. A numerical tolerance."""
+"""Numbers of kernel centres, and of quadrature nodes, for the largest norm of a kernel's coefficients. More compute it
+more closely. A numerical tolerance."""
 
 
 def check_width(sigma: object) -> None:
@@ -244,7 +245,10 @@ def kernel_gap(t: int, *, nodes: int, sigma: float) -> float:
 
 
 def _tail(start: int, sigma: float) -> float:
-    """Return the bound on the sum of Chebyshev coefficients from ``start`` on: 2 M r^-m summed over m, least over r."""
+    """Return the bound of `kernel_gap` on the summed sizes of a kernel's Chebyshev coefficients of degree >= ``start``.
+
+    It is 2 M r^-m summed over m, with M = exp((r - 1/r)^2 / 8 sigma^2), and the least of these over r.
+    """
     logs = (_RADII - 1 / _RADII) ** 2 / (8 * sigma**2) + (1 - start) * np.log(_RADII) - np.log(_RADII - 1)
     return float(2 * np.exp(min(logs.min(), 700.0)))
 
@@ -252,9 +256,9 @@ def _tail(start: int, sigma: float) -> float:
 def kernel_truncation(queries: GaussianKernels, t: int, *, nodes: int, cells: int) -> FloatArray:
     """Return a proven bound on the bias of each query's answer, (k,).
 
-    The bound is sum_j |weight_j| ((1 + e)^d - 1 + d L / cells). Kernels are at most 1, so errors e of d factors add up
-    to no more than (1 + e)^d - 1. The last term covers the cells on which the table is read; L is the largest slope in
-    a column.
+    The bound is sum_j |weight_j| ((1 + e)^d - 1 + d L / cells), with e of `kernel_gap`. Kernels are at most 1, so
+    errors e of d factors add up to no more than (1 + e)^d - 1. The last term covers the cells on which the table is
+    read; L is the largest slope in a column.
     """
     gap = (1 + kernel_gap(t, nodes=nodes, sigma=queries.sigma)) ** queries.d - 1
     rounding = queries.d * _peak(1) / queries.sigma / cells

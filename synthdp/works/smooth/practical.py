@@ -164,7 +164,10 @@ def _countable(random: Sequence[Term], misfits: Sequence[Term]) -> list[Term]:
 
 
 def count_terms(d: int, *, order: int, degrees: int) -> int:
-    """Return the number of products of cosines on 1 to ``order`` of d columns, of degrees 1 to ``degrees`` - 1."""
+    """Return the number of products of cosines on 1 to ``order`` of d columns, of degrees 1 to ``degrees`` - 1.
+
+    The random functions that are measured are drawn from these; there cannot be more.
+    """
     return sum(math.comb(d, size) * (degrees - 1) ** size for size in range(1, min(order, d) + 1))
 
 

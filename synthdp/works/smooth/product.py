@@ -40,7 +40,7 @@ NODES = 201
 than its few moments tell, and take more time.  Tuned; not measured."""
 
 FEW_POINTS = 512
-"""Most grid points of a column at which each point has a cell of its own. A safety limit."""
+"""Most grid points of a column at which each point has a cell of its own; else it has `NODES` cells. A safety limit."""
 
 DEGREES = (2, 3, 4, 6, 8, 12, 16, 24, 32)
 """Total degrees of moments that a plan may choose as the largest.  Steps between them save trials.  Tuned; not
@@ -63,7 +63,8 @@ MISFIT_SHARE = 0.05
 more.  More would tell their number better, and add noise to the moments.  Tuned; not measured."""
 
 LEAST_CELLS = 2**12
-"""Least cells per column on which the private table is read, however few the rows. A safety limit."""
+"""Least cells per column on which the private table is read, however few the rows. Fewer round values more coarsely. A
+safety limit."""
 MAX_MOMENTS = 5000
 """Most moments that a plan may measure. A safety limit."""
 CANDIDATES = 4000
@@ -75,7 +76,8 @@ not measured."""
 MOST_CANDIDATES = 20_000
 """Most support points that are drawn. A safety limit."""
 _STEEPEST = 500.0
-"""Largest absolute value of the multiplier that all columns share. A numerical tolerance."""
+"""Largest absolute value of the second moment's multiplier that all columns' densities share; a root is searched within
+it. A numerical tolerance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +169,12 @@ def _measure(
 
     The second of two measurements takes `MISFIT_SHARE` of the spend. Costs ``spend``, for the curator's neighbours.
 
-    Returns ------- The basis of all terms, and one or two measurements, whose answers in a row are the terms'.
+    Returns
+    -------
+    basis
+        The terms that were measured.
+    measurements
+        One or two measurements, whose answers in a row are the terms'.
     """
     together, loss = moment_basis(domain, moments), account.cost(spend)
     alone = replace(_first_terms(together, together.most or together.k), most=None)
@@ -191,18 +198,22 @@ def _first_terms(basis: TensorBasis, k: int) -> TensorBasis:
 
 
 def _most(loss: PrivacyLoss) -> PrivacyLoss:
-    """Return the part of a loss that is not spent on out-of-domain values."""
+    """Return the part of a loss for moments, where counting out-of-domain rows apart takes `MISFIT_SHARE` of it."""
     return loss.fraction(1 - MISFIT_SHARE)
 
 
 def _stddev(norms: Norms, loss: PrivacyLoss, adjacency: Adjacency, *, k: int) -> float:
-    """Return the noise stddev of one of k sums over rows, in rows."""
+    """Return the noise stddev of one of k sums over rows, in rows, by which a plan chooses what to measure."""
     drawn = calibrate(norms.times(adjacency.rows), loss, k=k)
     return drawn.noise.stddev / (drawn.resolution * DENOMINATOR)
 
 
 def _norms(d: int, moments: MomentOrders, *, extra: int, swap: bool = False) -> tuple[Norms, int]:
-    """Return the sensitivity of the rounded moments, and the number of moments without counts of out-of-domain rows."""
+    """Return the sensitivity and the number of rounded moments, without counts of out-of-domain rows, to plan noise.
+
+    The sensitivity is that of a replaced row with ``swap``, else of an added row. The number includes ``extra``
+    indicators of special and missing values.
+    """
     p = moments.degree
     k = d * p + extra + (moments.order - 1) * (d * (d - 1) // 2) * (p * (p - 1) // 2)
     bounds = RecordBounds.of(Norms(k * DENOMINATOR, k * DENOMINATOR**2, DENOMINATOR), _swap(d, moments))
@@ -235,7 +246,10 @@ def moment_basis(domain: Domain, moments: MomentOrders) -> TensorBasis:
 
 
 def _indicators(domain: Domain) -> list[Indicator]:
-    """Return indicators of the cells with special and missing values, which are releasable and have no point."""
+    """Return indicators of the cells with special and missing values, whose rows are counted.
+
+    These cells are releasable and have no point, so moments say nothing of them.
+    """
     indicators = []
     for j, axis in enumerate(domain.axes):
         grid, size = axis.grid, axis.size
@@ -279,7 +293,7 @@ def _margins(basis: TensorBasis, b: FloatArray, stddev: FloatArray, *, degree: i
 
 
 def _pointless_shares(basis: TensorBasis, b: FloatArray) -> list[dict[int, float]]:
-    """Return per column the fraction of rows in each of its cells without a point, in all at most 0.99.
+    """Return per column the fraction of rows in each of its cells without a point, by cell; in all at most 0.99.
 
     Such a cell holds a special or missing value; the rest is left for the density.
     """

@@ -305,7 +305,10 @@ class TrigonometricSummary:
     def _separable_block(
         self, queries: SeparableQueries, block: slice, *, t: int, nodes: int
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Return estimates, standard errors, truncations and constants of one block of queries, (block,) each."""
+        """Return estimates, standard errors, truncations and constant terms of one block of queries, (block,) each.
+
+        A constant term has no noise, as the average of degree 0 is exactly 1.
+        """
         x = chebyshev_nodes(nodes)
         table = chebyshev_table(x, t)
         weights = queries.weights[block]
@@ -379,7 +382,7 @@ class TrigonometricSummary:
 
 
 def chebyshev_nodes(nodes: int) -> FloatArray:
-    """Return the N Gauss-Chebyshev nodes cos((k + 1/2) π / N), in descending order."""
+    """Return the N Gauss-Chebyshev nodes cos((k + 1/2) π / N) at which queries are evaluated, (N,), descending."""
     return np.asarray(np.cos((np.arange(nodes) + 0.5) * np.pi / nodes))
 
 

@@ -164,6 +164,8 @@ def _sums(t: int, d: int, order: int, nodes: int, growth: float) -> tuple[float,
 def ellipsoid(t: int, *, d: int, order: int, nodes: int) -> FloatArray:
     """Return w_m^2, (t, ..., t): every (K, 1)-smooth query has sum w_m^2 c_m^2 <= 1, for each order up to K.
 
+    Here c_m are its coefficients, and the noise of the worst query follows from this ellipsoid.
+
     With λ(m) = (2N/π) sin(πm/2N) and b from `chain_bound`, w_m^2 = 2^-(degrees of m that are not 0) sum_j λ(m_j)^(2
     order) / (d b^2). For order 0 it is the power of 2 alone (Parseval).
     """

@@ -17,7 +17,10 @@ from synthdp.works.sparse.sparse_table import SparseTable, WeightTarget, replay,
 
 
 def paper_update_bound(slots: int, *, alpha: float) -> float:
-    """Return B(alpha) = 4 (ln(s) + 1) / alpha^2, the paper's bound on the updates of sparse multiplicative weights."""
+    """Return B(alpha) = 4 (ln(s) + 1) / alpha^2, the paper's bound on updates on guesses off by ``alpha``.
+
+    A session of sparse multiplicative weights with s slots pays for so many; ``alpha`` is a fraction of the rows.
+    """
     _check_alpha(alpha)
     return 4 * (math.log(slots) + 1) / alpha**2
 

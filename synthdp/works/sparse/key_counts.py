@@ -116,7 +116,7 @@ class Deviations:
         return self.queries.bounds
 
     def key_totals(self, counts: Mapping[str, int]) -> Totals:
-        """Return the absolute distances, (k,), in 1024ths of a row, from the count of each key."""
+        """Return each query's |total - guess|, (k,), in 1024ths of a row, from the count of each key."""
         return np.asarray(np.abs(self.queries.key_totals(counts) - self.guesses), np.int64)
 
 
@@ -167,9 +167,10 @@ def common_columns(queries: Sequence[SparseQuery]) -> tuple[str, ...]:
 
 
 def _exact_bounds(values: csr_array) -> RecordBounds:
-    """Return the largest norms of one key's values over all queries, and of the difference of two keys' values.
+    """Return the sensitivity of the queries' totals, for an added and for a replaced row, in 1024ths.
 
-    All values are at least 0. So a difference has linf at most the larger linf, l1 at most the sum of both, and l2^2 at
+    They are the largest norms of one key's values over all queries, and of the difference of two keys' values. All
+    values are at least 0. So a difference has linf at most the larger linf, l1 at most the sum of both, and l2^2 at
     most the sum of both squares. None exceeds what k coordinates of size linf can make.
     """
     k, linf = int(values.shape[0]), int(values.max()) if values.nnz else 0
@@ -180,8 +181,8 @@ def _exact_bounds(values: csr_array) -> RecordBounds:
 
 
 def _largest_two(sums: IntArray) -> list[int]:
-    """Return the largest two sums, the largest one first, or the only one.
+    """Return the largest two of the keys' sums of values, the largest first, or the only one, to bound sensitivities.
 
-    A record has one key, and a replaced record two.
+    An added record has one key, and a replaced record two.
     """
     return [int(value) for value in np.sort(np.asarray(sums, np.int64).ravel())[::-1][:2]]

@@ -28,7 +28,7 @@ MERSENNE = 2**61 - 1
 2^61 - 1."""
 
 _LOW = np.uint64(2**32 - 1)
-"""Mask of the lower half of a 64-bit word. Derived: 2^32 - 1."""
+"""Mask of the lower half of a 64-bit word: products are computed from halves, to stay in 64 bits. Derived: 2^32 - 1."""
 _PRIME = np.uint64(MERSENNE)
 """The default field's size as an unsigned 64-bit number, for numpy's arithmetic."""
 
@@ -62,7 +62,7 @@ class PolynomialHash:
 
     @classmethod
     def draw(cls, functions: int, *, independence: int, rng: Generator) -> PolynomialHash:
-        """Draw random functions over the default field."""
+        """Draw random polynomials over the default field as public hashes, with ``independence`` coefficients each."""
         return cls(rng.integers(0, MERSENNE, size=(functions, independence), dtype=np.uint64))
 
     @property
@@ -215,7 +215,7 @@ class CountSketch(Counting):
         return float(projected @ values[places]), float(projected @ projected)
 
     def _columns_of(self, keys: Sequence[str]) -> tuple[IntArray, IntArray]:
-        """Return each key's coordinate, (N,), and its sign, (N,)."""
+        """Return each key's coordinate, (N,) from 0 to T - 1, and its sign, (N,) of +1 and -1, by public hashes."""
         points = fingerprints(keys, salt=self.salt)
         place = self.places.values(points)[:, 0].astype(np.float64) * (self.dimension / MERSENNE)
         sign = 1 - 2 * (self.signs.values(points)[:, 0] & np.uint64(1)).astype(np.int64)

@@ -87,7 +87,8 @@ def answered(
 def told(found: Sequence[SparseAnswer], labels: dict[str, list[Any]] | None = None) -> Answers:
     """Return answers to sparse queries as an `Answers` table with intervals, the form that all releases return.
 
-    An interval has the error bound as half-width where there is one, else 95 % of the noise. Lower ends are at least 0.
+    An interval has the error bound as half-width where there is one, else that of 95 % confidence under the noise.
+    Lower ends are at least 0.
     """
     counts = np.array([one.count for one in found], np.float64)
     stddev = np.array([math.nan if one.stddev is None else one.stddev for one in found], np.float64)
@@ -111,7 +112,10 @@ def _counted(
     schema: Schema | None,
     columns: tuple[str, ...],
 ) -> Answers:
-    """Return a count by groups: one sparse query for each combination of the group columns' levels."""
+    """Return the number of rows that meet ``where`` in each group, as one sparse query per group.
+
+    There is a group for each combination of the ``by`` columns' levels. A release answers sparse queries only.
+    """
     if schema is None:
         raise ParameterError(
             "this release was saved by an older version, without its schema: give queries made by "
@@ -168,7 +172,7 @@ def _holds(where: Node, schema: Schema, asked: Sequence[str], shape: Sequence[in
 
 
 def _values(schema: Schema, name: str) -> tuple[tuple[str, ...], tuple[Any, ...]]:
-    """Return a column's parts of record keys, and its values in the same order, missing last.
+    """Return a column's parts of record keys, and its values in the same order, missing last, to list possible records.
 
     Raise ParameterError for a column without declared values, which cannot be listed.
     """

@@ -212,9 +212,10 @@ class SparseTable:
 
 
 def _tilt_for(weights: FloatArray, values: FloatArray, *, rest: float, target: float) -> float:
-    """Return the tilt t at which a query's mean is ``target``, found by bisection.
+    """Return the tilt t at which a query's mean is ``target``, found by bisection, to project the weights on an answer.
 
-    It solves sum w v e^(tv) = target (rest + sum w e^(tv)); the mean rises in t. The tilt is at most 700 in size.
+    Weights w of keys with values v become w e^(tv); ``rest`` is the weight of all other keys. It solves sum w v e^(tv)
+    = target (rest + sum w e^(tv)); the mean rises in t. The tilt is at most 700 in size.
     """
 
     def mean(tilt: float) -> float:
@@ -334,7 +335,7 @@ def replay(table: SparseTable, measured: list[WeightTarget], *, sweeps: int, row
 
 
 def touched(table: SparseTable, support: Support, *, target: float) -> WeightTarget:
-    """Give the query's keys slots, and return its noisy mean with the keys' positions.
+    """Give the query's keys slots, and return its noisy mean ``target`` with the keys' positions, for `replay`.
 
     Raises
     ------

@@ -44,7 +44,10 @@ if TYPE_CHECKING:
 
 
 def table_document(table: SparseTable) -> dict[str, Any]:
-    """Return a table as JSON without the touched keys' weights, which `learned_arrays` writes."""
+    """Return ``slots``, ``untouched_weight`` and the touched ``keys`` of a table as JSON, for a saved session.
+
+    The touched keys' weights are left out, since `learned_arrays` writes them.
+    """
     return {"slots": table.slots, "untouched_weight": table.untouched_weight, "keys": list(table.place)}
 
 
