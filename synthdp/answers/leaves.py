@@ -23,7 +23,8 @@ from synthdp.domain.axis import Axis
 from synthdp.domain.grid import has_labels
 
 _AT_ONCE = 2**22
-"""Most entries of a weight matrix in memory at once.  A safety limit."""
+"""Most entries, answers times fine bins, of a weight matrix in memory at once: 32 MB.  More take more memory, fewer are
+slower.  A safety limit."""
 
 
 class Histogram(NamedTuple):

@@ -253,7 +253,7 @@ def _some(named: Sequence[str]) -> str:
 
 
 def _columns(named: Sequence[str]) -> str:
-    """Return the first few of some columns after the word for them."""
+    """Return the word "column" or "columns" and the first `SHOWN` of some columns, as text."""
     return f"{'column' if len(named) == 1 else 'columns'} {_some(named)}"
 
 

@@ -194,11 +194,9 @@ def _points(name: str, values: Sequence[Any], schema: Schema) -> IntArray:
 
 
 def _margin(one: PublicTotals, names: Sequence[str]) -> dict[tuple[int, ...], float]:
-    """Return the rows of each combination of some columns' values with a positive count.
+    """Return the number of rows of each combination of some columns' values, where it is above 0.
 
-    The key is a tuple of grid points.
-
-    Two totals with shared columns must agree on these counts.
+    The key is a tuple of grid points.  Two totals with shared columns must agree on these counts.
     """
     found: dict[tuple[int, ...], float] = {}
     places = [one.names.index(name) for name in names]

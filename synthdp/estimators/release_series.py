@@ -304,6 +304,8 @@ class ReleaseSeries:
     def difference(self, question: Question, first: int, second: int, *, cumulative: bool = False) -> Any:
         """Return the answer of the second period minus the answer of the first period, with its error bar.
 
+        The result is a dataframe of one row: ``estimate``, ``standard_error``, ``lower`` and ``upper``.
+
         Parameters
         ----------
         question, cumulative
@@ -418,10 +420,11 @@ class ReleaseSeries:
         return whole("period", period, least=0, most=self.added - 1)
 
     def _asked(self, room: SeriesRoom, period: int, *, with_history: bool) -> tuple[AskedPlan, list[IntArray]]:
-        """Return the plan of queries that a period belongs to, and the period's noisy answers.
+        """Return the plan of queries that a period belongs to, and the period's noisy answers, an array a statistic.
 
-        A new plan is made in the first period of a stage: with a new selection of marginals, or with the earlier one if
-        ``history`` is not given.
+        A new plan is made in the first period of a stage.  Marginals are selected anew if ``with_history``, since their
+        selection reads the earlier rows; otherwise the earlier selection stays.  The first period selects by the public
+        table, or anew.
         """
         stages = {stage.start: stage for stage in stages_of(self.periods, again=bool(self._settings["choose_again"]))}
         before = [start for start in self._folder.starts() if start < period]

@@ -179,7 +179,7 @@ class SeriesFolder:
         return load(self.period(period) / "cumulative")
 
     def answers(self, period: int) -> list[IntArray]:
-        """Return the stored noisy answers of a period, as integer arrays."""
+        """Return the stored noisy answers of a period, an integer array for each statistic of its plan."""
         found = read_arrays(self.period(period) / "answers.npz")
         return [found[f"a{i}"] for i in range(sum(name[1:].isdigit() for name in found))]
 

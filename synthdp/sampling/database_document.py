@@ -98,7 +98,7 @@ def write_parts(store: Store) -> dict[str, Any]:
 def read_parts(
     document: Mapping[str, Any], model: Mapping[str, Any], arrays: Mapping[str, AnyArray]
 ) -> dict[str, Sequence[Any]]:
-    """Return the layouts and tables of a document, which the rest of the document refers to by number.
+    """Return the lists "layouts" and "tables" of a document, to which the rest of the document refers by number.
 
     The model's document supplies the schema.
     """

@@ -146,7 +146,10 @@ class _Move:
     allowed: Mapping[Clique, BoolArray]
 
     def make(self, rng: Generator) -> None:
-        """Move as many rows as there are surplus cells, from cells with too many rows to cells with too few."""
+        """Move the surplus rows of cells with too many rows to cells with too few, in place.
+
+        Rows keep their values of the fixed columns.
+        """
         fixed = tuple(j for j in self.table.clique if j not in self.moving)
         order = [self.table.clique.index(j) for j in (*fixed, *self.moving)]
         wanted = self.table.counts.reshape(table_shape(self.shape, self.table.clique)).transpose(order)

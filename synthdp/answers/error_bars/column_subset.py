@@ -100,11 +100,14 @@ class ColumnSubset(GLSEstimates):
         return ScreenedDistances(distances, found.typical)
 
     def first_level(self, column: int) -> tuple[Axis, FloatArray, float] | None:
-        """Return the first histogram of a column; see `GLSEstimates.first_level`."""
+        """Return the axis, noisy counts and stddev of the first histogram of a column, numbered within the subset.
+
+        See `GLSEstimates.first_level`.
+        """
         return self.whole.first_level(self.columns[column])
 
     def leaves(self, column: int) -> FineBinCounts | None:
-        """Return the counts of a column's fine bins; see `GLSEstimates.leaves`."""
+        """Return the counts of the fine bins of a column, numbered within the subset; see `GLSEstimates.leaves`."""
         return self.whole.leaves(self.columns[column])
 
     def _inside(self, tables: Iterable[NoisyTable]) -> list[NoisyTable]:

@@ -38,7 +38,8 @@ NEWTON_STEPS = 4
 tolerance."""
 
 LEAST_RIDGE = 0.01
-"""Smallest ridge of products, because the fit is stopped early.  A numerical tolerance."""
+"""Smallest ridge of mean products, as a multiple of the products' variance, and smallest such variance, because the fit
+is stopped early.  A numerical tolerance."""
 
 _TINY = 1e-30
 """Smallest weight of a point, so that no logarithm or division fails.  A numerical tolerance."""
