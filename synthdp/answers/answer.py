@@ -178,7 +178,7 @@ class AnswerEngine:
 
     @cached_property
     def _whole_sums(self) -> tuple[Measurements, ...]:
-        """Return the measurements whose tables count all rows.
+        """Return the measurements whose tables count all rows, from which `ask` answers where the model cannot.
 
         Measurements that miss out-of-domain rows would give biased answers, so they are left out.
         """

@@ -161,7 +161,7 @@ class GLSEstimates:
 
     @cached_property
     def out_of_domain(self) -> OutOfDomain:
-        """Return the out-of-domain rows in the form that removes them from measured tables."""
+        """Return the numbers of out-of-domain rows as an object that takes such rows out of measured tables."""
         return OutOfDomain(releasable=tuple(self.kept), rows=self.misfits, total=self.total[0])
 
     @cached_property
@@ -176,8 +176,7 @@ class GLSEstimates:
     def fitting_effects(self) -> list[NoisyTable]:
         """Return the effects that were measured without their tables, scaled up as if all rows were in domain.
 
-        The fit has no out-of-domain rows, and an interaction alone says nothing of those that it leaves out; see
-        `OutOfDomain.remove`.
+        The fit has no out-of-domain rows, and an interaction alone leaves such rows out; see `OutOfDomain.remove`.
         """
         return [self.out_of_domain.remove(table) for table in self.measured_alone]
 
@@ -267,7 +266,7 @@ class GLSEstimates:
     def first_level(self, column: int) -> tuple[Axis, FloatArray, float] | None:
         """Return the first histogram of a column: its axis, noisy counts and their stddev.
 
-        Return ``None`` without a histogram.
+        The model's one-way counts are taken to have its noise.  Return ``None`` without a histogram.
         """
         return next(iter(self._histograms(column)), None)
 
@@ -289,9 +288,9 @@ class GLSEstimates:
         return {}
 
     def cell_errors(self, column: int) -> FloatArray | None:
-        """Return the standard errors of a column's releasable coarse bins, (bins,), in rows.
+        """Return the standard errors of the counts of a column's releasable coarse bins, (bins,), in rows.
 
-        Return ``None`` without a histogram.
+        Reports sum them to the error of the column.  Return ``None`` without a histogram.
         """
         leaves = self.leaves(column)
         if leaves is None:

@@ -98,7 +98,7 @@ class FineBinEstimates:
 
     @cached_property
     def _mean(self) -> Sparse:
-        """Return the sparse matrix that averages functions of fine bins, (q, size), over groups, (q, groups).
+        """Return the sparse matrix, (size, groups), that averages functions of fine bins over each group.
 
         All bins of a group have equal errors, so errors of sums need no matrix of bins by bins.
         """

@@ -62,7 +62,7 @@ class FunctionFamily(Protocol):
 def points_in(axis: Axis, leaves: AnyArray, rng: Generator) -> FloatArray:
     """Return the place in [-1, 1] of a random grid point inside each given fine bin of a column, (n,).
 
-    Smooth functions are evaluated there, for rows of which only the fine bin is known.
+    Smooth functions are evaluated there, because a row's fine bin alone is known.
     """
     points: FloatArray = points_of_grid(axis.column)[axis.indices_in(leaves, rng)]
     return points

@@ -129,8 +129,8 @@ def _asked(
 ) -> _Asked:
     """Return a question resolved to noisy sums, with its groups, labels and condition.
 
-    ``more`` names columns that it needs besides those of ``by`` and ``where``, such as the column of a sum.  Raise
-    ParameterError if no measurement covers its columns.
+    ``more`` names its columns outside ``by`` and ``where``, such as the column of a sum.  Raise ParameterError if no
+    measurement covers its columns.
     """
     names = tuple(dict.fromkeys([*by, *sorted(columns_of(where) if where else ()), *more]))
     for name in names:

@@ -87,7 +87,10 @@ class SortedSupport:
 
     @classmethod
     def of(cls, groups: IntArray, values: AnyArray) -> SortedSupport:
-        """Return the sorted values of grid points with their groups; points with group -1 are left out."""
+        """Return the values of grid points sorted by group and value, to look up quantiles.
+
+        Points with group -1 are left out.
+        """
         points = _sorted_by(np.flatnonzero(groups >= 0), values)
         of_point = groups if len(points) == len(groups) and _rises(values) else groups[points]
         starts = runs_of(of_point)[: len(points)]
@@ -144,7 +147,8 @@ def _errors(
 ) -> FloatArray:
     """Return standard errors of an estimated distribution function at some steps, (len(at),), as fractions of the rows.
 
-    The function is a ratio of two estimated sums of rows; the error is of first order.
+    Intervals of quantiles need them.  The function is a ratio of two estimated sums of rows; the error is of first
+    order.
     """
     rows = max(float(share @ leaves.counts[found]), 1.0)
     below = (np.arange(len(found)) < at[:, None]) - cumulative[at][:, None]

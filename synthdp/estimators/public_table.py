@@ -29,8 +29,8 @@ UNNAMED = "a table without a name"
 """Name of a public table without a file name, in receipts."""
 
 WHOLE = 1.0
-"""Largest and default weight of a public table: each of its rows counts as one row.  Derived: a fraction of the
-rows."""
+"""Largest and default weight of a public row, in private rows: 1 counts it as one private row, less as a part.
+Derived: the weight is a fraction."""
 
 
 def check_public(public: Any, weight: Any, private: Any = None) -> None:

@@ -28,7 +28,7 @@ KINDS = ("series", "panel")
 convention."""
 
 PRIVATE, VERSION = "private", 1
-"""Name of a folder's private part, and version of the folder's format."""
+"""Name of a folder's private part, and version of the folder's format; folders of other versions are refused."""
 ROWS, ROWS_OF_YESTERDAY = "points.npz", "rows.npz"
 """Names of the files with published rows: as grid points of this version, and as grid points of the earlier version.
 The earlier version had grid points of one width only."""

@@ -316,7 +316,9 @@ def _of_each(surplus: IntArray, few: IntArray, rng: Generator) -> IntArray:
 
 
 def exact_counts(estimates: FloatArray, rows: int) -> IntArray:
-    """Return integers of a given sum near to estimates, (k,), by the largest remainder method.
+    """Return integers, (k,), near to estimates and with a given sum, by the largest remainder method.
+
+    Exact tables need whole rows.
 
     Parameters
     ----------

@@ -63,7 +63,7 @@ class Measured:
 
     @property
     def kept(self) -> float:
-        """Return the fraction of a difference that a fit adopts; the rest is attributed to noise.
+        """Return the fraction of a noisy table's difference from the model that a fit adopts; the rest counts as noise.
 
         It is the shrinkage factor strength^2 / (strength^2 + stddev^2).
         """
