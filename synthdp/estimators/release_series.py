@@ -462,7 +462,10 @@ class ReleaseSeries:
         self, plan: AskedPlan, period: int, answers: list[IntArray], *, rows: int | None, entry: int | None,
         format: TableFormat,  # noqa: A002 - the word users know
     ) -> None:  # fmt: skip
-        """Fit the models, draw the period's rows and write them; the period's folder appears complete or not at all."""
+        """Fit the models, draw the period's rows and write them; the period's folder appears complete or not at all.
+
+        ``rows`` is the period's number of rows if it is public, ``entry`` the number of the series' ledger entry.
+        """
         found = period_of(
             plan, period, [*(self._folder.answers(t) for t in range(plan.start, period)), answers],
             published=[self._folder.rows(t) for t in range(period)], rows=rows, format=format,
@@ -483,7 +486,7 @@ class ReleaseSeries:
         self._folder.write_period(period, answers=answers, release=release, cumulative=cumulative, rows=found.rows)
 
     def _receipt(self, plan: AskedPlan, period: int, answers: int, entry: int | None) -> Receipt:
-        """Return the receipt of the series up to a period."""
+        """Return the receipt of the series up to a period, with ``answers`` noisy answers in each."""
         terms = self._terms
         stddev = _noise_of_rows(plan)
         item = Item(

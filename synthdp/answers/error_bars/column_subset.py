@@ -177,7 +177,7 @@ class MarginalDistribution:
         return tuple(self.whole.shape[j] for j in self.columns)
 
     def marginal(self, clique: Clique) -> Table:
-        """Return a marginal of the whole distribution; see `Distribution.marginal`."""
+        """Return the marginal of some of these columns, numbered among them; see `Distribution.marginal`."""
         return self.whole.marginal(tuple(self.columns[j] for j in clique))
 
     def sample(self, rows: int, rng: Generator, *, given: Evidence | None = None, independent: bool = False) -> Codes:
