@@ -511,7 +511,10 @@ class ReleaseSeries:
 
 
 def _noise_of_rows(plan: AskedPlan) -> float:
-    """Return the noise stddev of the plan's first statistic in rows; it is the number of rows if that is private."""
+    """Return the noise stddev, in rows, of the plan's first statistic, for the receipt.
+
+    That statistic is the number of rows, if this is private.
+    """
     one = plan.statistics[0]
     return one.decoded(plan.factor, [np.zeros(one.queries.k, np.int64)], np.ones(1)).stddev
 
