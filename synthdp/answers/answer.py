@@ -110,7 +110,8 @@ CLEAR = 4.0
 A larger difference shows missing out-of-domain rows.  A tolerance: noise alone exceeds it once in 16 000 tables."""
 
 _AT_ONCE = 2**23
-"""Most entries of a weight matrix in memory at once.  A safety limit."""
+"""Most entries, answers times cells, of a weight matrix in memory at once: 64 MB.  More take more memory, fewer are
+slower.  A safety limit."""
 
 
 def answer(model: SyntheticModel, measurements: Sequence[Measurements], question: Question) -> Any:
@@ -177,7 +178,7 @@ class AnswerEngine:
 
     @cached_property
     def _whole_sums(self) -> tuple[Measurements, ...]:
-        """Return the measurements whose tables count all rows.
+        """Return the measurements whose tables count all rows, from which `ask` answers where the model cannot.
 
         Measurements that miss out-of-domain rows would give biased answers, so they are left out.
         """
@@ -321,7 +322,10 @@ class AnswerEngine:
 
     @cached_property
     def _unproven(self) -> frozenset[tuple[str, int]]:
-        """Return the (column, grid point) pairs that have probability 0 because noise alone explains their counts."""
+        """Return the (column, grid point) pairs that have probability 0 because noise alone explains their counts.
+
+        An answer about them alone gets an interval from 0; see `_down_to_none`.
+        """
         found = []
         for name, index in unproven_points(self.model, self.direct.measurements):
             (j,) = self.model.domain.index(name)
@@ -464,9 +468,10 @@ class AnswerEngine:
         return with_intervals(division.labels, estimate, stddev, [MODEL] * division.size, lowest=-1.0, highest=1.0)
 
     def _weight(self, name: str | None, *, other_than: str | None = None) -> list[int]:
-        """Return the position of the weight column in a list; an empty list without a weight.
+        """Return the weight column's position in the model as a list of one; an empty list without a weight.
 
-        Raise ParameterError if the column cannot weight rows.
+        Callers add the list to the columns whose numbers are summed.  Raise ParameterError if the column cannot weight
+        rows.
         """
         if name is None:
             return []
@@ -614,7 +619,7 @@ class AnswerEngine:
     def _counted_by_model(
         self, groupings: tuple[QuestionBinning, ...], function: Callable[[FloatArray], FloatArray]
     ) -> tuple[FloatArray, FloatArray]:
-        """Return counts of cells of a table of groups from the model, with bootstrap errors, (q,) each.
+        """Return ``function`` of the model's table of groups, counts of rows, with bootstrap errors, (q,) each.
 
         Combinations that do not occur among the bootstrap's points have a Poisson error: the variance is the expected
         count.
@@ -627,7 +632,7 @@ class AnswerEngine:
     def _by_model(
         self, groupings: tuple[QuestionBinning, ...], function: Callable[[FloatArray], FloatArray]
     ) -> tuple[FloatArray, FloatArray]:
-        """Return a function of the model's table of groups, with bootstrap errors, (q,) each.
+        """Return ``function`` of the model's table of groups (see `_grouped`), with bootstrap errors, (q,) each.
 
         The error includes the error of point masses in fine bins that the question cuts.
         """
@@ -672,8 +677,9 @@ class AnswerEngine:
     def _grouped(
         self, groupings: tuple[QuestionBinning, ...], shares: Sequence[FloatArray] | None = None
     ) -> FloatArray:
-        """Return the model's table of groups, in rows.
+        """Return the expected rows in each combination of groups under the model, with one axis per grouping.
 
+        With powers of values an axis has three times as many entries: rows, sums of values, and sums of squares.
         ``shares`` replaces the fractions of coarse bins in each group.
         """
         clique = tuple(grouping.column for grouping in groupings)

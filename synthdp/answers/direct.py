@@ -37,14 +37,16 @@ from synthdp.queries.products import ClippedProducts, PairProducts, TellsTables
 from synthdp.sampling.synthetic_model import SyntheticModel
 
 PUBLIC_STDDEV = 1e-3
-"""Stddev assigned to a public number of rows where a positive stddev is needed.  A numerical tolerance."""
+"""Stddev, in rows, assigned to a public number of rows where a positive stddev is needed.  It is also the largest
+stddev that counts as no noise.  A numerical tolerance."""
 
 EXACT = 1e-4
 """Smallest stddev of a public number of rows, as a fraction of the least noisy histogram's stddev, so that matrix
 inverses are accurate.  A numerical tolerance."""
 
 _AT_ONCE = 2**22
-"""Most entries of a weight matrix in memory at once.  A safety limit."""
+"""Most entries, answers times cells, of a weight matrix in memory at once: 32 MB.  More take more memory, fewer are
+slower.  A safety limit."""
 
 
 class LinearEstimates(NamedTuple):
@@ -87,7 +89,10 @@ class GLSEstimates:
 
     @cached_property
     def total(self) -> tuple[float, float]:
-        """Return the number of rows and the stddev of its error, averaged by precision over all tables."""
+        """Return the number of rows and the stddev of its error, averaged by precision over all tables and row counts.
+
+        Without a row count, it is the model's number of rows.
+        """
         if not row_counts(self.measurements):
             return self.model.total, self._noise_of_total
         sums = [(float(table.counts.sum()), table.counts.size * table.stddev**2) for table in self.tables]
@@ -114,7 +119,10 @@ class GLSEstimates:
 
     @cached_property
     def products(self) -> tuple[NoisyProducts, ...]:
-        """Return the noisy mean products of columns' rank scores over the model's coarse bins, one entry per query."""
+        """Return the noisy mean products of columns' rank scores over the model's coarse bins, one entry a measurement.
+
+        Bootstrap replicates are fitted to them if the model was.
+        """
         found, domain, rows = [], self.model.domain, max(self.total[0], 1.0)
         for measured in self.measurements:
             queries = measured.queries
@@ -153,17 +161,23 @@ class GLSEstimates:
 
     @cached_property
     def out_of_domain(self) -> OutOfDomain:
-        """Return the out-of-domain rows in the form that removes them from measured tables."""
+        """Return the numbers of out-of-domain rows as an object that takes such rows out of measured tables."""
         return OutOfDomain(releasable=tuple(self.kept), rows=self.misfits, total=self.total[0])
 
     @cached_property
     def fitting(self) -> list[NoisyTable]:
-        """Return the measured tables without out-of-domain rows; cells that may not be released are 0."""
+        """Return the measured tables as they would be if all rows were in domain, as fits take them.
+
+        Cells that may not be released are 0; see `OutOfDomain.remove`.
+        """
         return [self.out_of_domain.remove(table) for table in self.tables]
 
     @cached_property
     def fitting_effects(self) -> list[NoisyTable]:
-        """Return the effects that were measured alone, without out-of-domain rows."""
+        """Return the effects that were measured without their tables, scaled up as if all rows were in domain.
+
+        The fit has no out-of-domain rows, and an interaction alone leaves such rows out; see `OutOfDomain.remove`.
+        """
         return [self.out_of_domain.remove(table) for table in self.measured_alone]
 
     @cached_property
@@ -181,7 +195,7 @@ class GLSEstimates:
 
     @cached_property
     def _pooled(self) -> GLSEffects:
-        """Return each effect as estimated by least squares from all tables and interactions."""
+        """Return each effect over releasable bins, by least squares from all tables and interactions; see `effects`."""
         return self.out_of_domain.pooled([*self.tables, *self.measured_alone])
 
     @cached_property
@@ -197,9 +211,9 @@ class GLSEstimates:
         return {j: leaves for j, leaves in found.items() if leaves is not None}
 
     def _main_effect(self, column: int, leaves: FineBinCounts) -> NoisyTable:
-        """Return a column's main effect from its fine-bin counts, with one typical stddev for all bins.
+        """Return a column's main effect, its releasable coarse bins' rows minus their mean, from its fine-bin counts.
 
-        Effects are combined with one precision each.
+        All bins have one typical stddev, because effects are combined with one precision each.
         """
         cells = self._cells_of_leaves(column, np.eye(int(self.kept[column].sum())))
         counts = cells @ leaves.counts
@@ -218,14 +232,17 @@ class GLSEstimates:
 
     @cached_property
     def merged(self) -> list[NoisyTable]:
-        """Return the measured tables over merged bins of the model."""
+        """Return the measured tables of two or more columns whose bins are merged coarse bins of the model.
+
+        Bootstrap replicates are fitted to them as well.
+        """
         return merged_tables(self.measurements, self.model.domain)
 
     @cached_property
     def screened(self) -> ScreenedDistances | None:
-        """Return the distances of column pairs from independence, from noisy scores.
+        """Return the distances of column pairs from independence, as fractions of the rows, from noisy scores.
 
-        Return ``None`` if no pairs were scored.
+        Error bars assume unmeasured relations of this strength.  Return ``None`` if no pairs were scored.
         """
         measured = np.zeros((len(self.model.domain),) * 2, np.bool_)
         for a, b in (clique for clique in self._had if len(clique) == 2):
@@ -249,7 +266,7 @@ class GLSEstimates:
     def first_level(self, column: int) -> tuple[Axis, FloatArray, float] | None:
         """Return the first histogram of a column: its axis, noisy counts and their stddev.
 
-        Return ``None`` without a histogram.
+        The model's one-way counts are taken to have its noise.  Return ``None`` without a histogram.
         """
         return next(iter(self._histograms(column)), None)
 
@@ -271,9 +288,9 @@ class GLSEstimates:
         return {}
 
     def cell_errors(self, column: int) -> FloatArray | None:
-        """Return the standard errors of a column's releasable coarse bins, (bins,), in rows.
+        """Return the standard errors of the counts of a column's releasable coarse bins, (bins,), in rows.
 
-        Return ``None`` without a histogram.
+        Reports sum them to the error of the column.  Return ``None`` without a histogram.
         """
         leaves = self.leaves(column)
         if leaves is None:

@@ -26,11 +26,11 @@ from synthdp.schema.column import Column
 from synthdp.schema.schema import Schema
 
 MOST_CHARACTERS = 10_000
-"""Most characters of an expression.  A safety limit."""
+"""Most characters of an expression; longer ones are refused.  A safety limit of time."""
 MOST_DEPTH = 50
-"""Deepest nesting of parentheses and ``not`` in an expression.  A safety limit."""
+"""Deepest nesting of parentheses and ``not`` in an expression.  A safety limit: each level is a recursive call."""
 MOST_COMPARISONS = 200
-"""Most comparisons in an expression.  A safety limit."""
+"""Most comparisons in an expression.  A safety limit: each needs a mask over its column's grid points."""
 
 Literal: TypeAlias = str | int | float | bool | None
 """Type of a value in an expression; None stands for null."""
@@ -419,7 +419,7 @@ class _Parser:
 
 
 def _maybe_not(node: Node, *, inverted: bool) -> Node:
-    """Return a condition, or its negation if ``inverted``."""
+    """Return a condition, or its negation if ``inverted``, for ``not in`` and ``is not null``."""
     return Not(node) if inverted else node
 
 

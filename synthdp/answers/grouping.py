@@ -101,9 +101,9 @@ class QuestionBinning:
 
 
 def leaf_shares(axis: Axis, groups: IntArray, count: int, weights: FloatArray | None = None) -> Sparse:
-    """Return the fraction of each fine bin's grid points in each group, sparse (fine bins, count).
+    """Return the fraction of each fine bin's grid points in each of ``count`` groups, sparse (fine bins, count).
 
-    With ``weights``, the sum of the weights is divided by the number of grid points.
+    With ``weights`` of the grid points, their sum over the group is divided by the bin's number of grid points.
 
     Fine bins and groups are few runs of adjacent grid points, so one sum per run is enough.
     """
@@ -118,13 +118,19 @@ def leaf_shares(axis: Axis, groups: IntArray, count: int, weights: FloatArray | 
 
 
 def runs_of(*parts: AnyArray) -> IntArray:
-    """Return the first positions of runs over which all given arrays, (n,) each, are constant."""
+    """Return the first positions of runs over which all given arrays, (n,) each, are constant, increasing from 0.
+
+    Grid points of one run are alike for a question, so that it takes one step per run.
+    """
     changes = [np.flatnonzero(part[1:] != part[:-1]) + 1 for part in parts]
     return np.unique(np.concatenate([np.zeros(1, np.int64), *changes]))
 
 
 def leaf_means(axis: Axis, values: FloatArray) -> FloatArray:
-    """Return the mean of a function of grid points over each fine bin, (axis.size,)."""
+    """Return the mean of ``values`` over the grid points of each fine bin, (axis.size,).
+
+    ``values``, (releasable,), holds a function's value at each grid point that may be released.
+    """
     inside = axis.starts < len(values)
     of_run = np.add.reduceat(values.astype(np.float64, copy=False), axis.starts[inside])
     sums = np.bincount(axis.cells[inside], weights=of_run, minlength=axis.size).astype(np.float64)
@@ -151,7 +157,10 @@ def by_cell(column: Column, axis: Axis) -> tuple[IntArray, tuple[object, ...]]:
 
 
 def by_bins(column: Column, bins: Bins) -> tuple[IntArray, tuple[object, ...]]:
-    """Return bins of a numeric column as groups with labels: ``bins`` equal bins, or bins between given ends."""
+    """Return bins of a numeric column as groups with labels: ``bins`` equal bins, or bins between given ends.
+
+    Values beyond the ends are in no group, -1; special and missing values have groups of their own.
+    """
     grid = grid_of(column)
     if isinstance(bins, int):
         starts = grid.even_starts(bins)
@@ -197,8 +206,8 @@ def show_number(column: Column, value: float) -> object:
 def _numbered(column: Column, starts: IntArray, key: IntArray) -> tuple[IntArray, tuple[object, ...]]:
     """Return each grid point's group, numbered by first occurrence, and each group's label, a value or a range.
 
-    Users see groups in the order of their values.  ``key`` holds the group key of each run of grid points; -1 is for no
-    group.
+    Users see groups in the order of their values.  ``starts`` and ``key`` hold the first grid point and the group key
+    of each run of grid points; -1 is for no group.
     """
     of_run, first = numbered(key)
     order = np.argsort(first, kind="stable")

@@ -23,7 +23,8 @@ from synthdp.domain.axis import Axis
 from synthdp.domain.grid import has_labels
 
 _AT_ONCE = 2**22
-"""Most entries of a weight matrix in memory at once.  A safety limit."""
+"""Most entries, answers times fine bins, of a weight matrix in memory at once: 32 MB.  More take more memory, fewer are
+slower.  A safety limit."""
 
 
 class Histogram(NamedTuple):
@@ -97,7 +98,7 @@ class FineBinEstimates:
 
     @cached_property
     def _mean(self) -> Sparse:
-        """Return the sparse matrix that averages functions of fine bins, (q, size), over groups, (q, groups).
+        """Return the sparse matrix, (size, groups), that averages functions of fine bins over each group.
 
         All bins of a group have equal errors, so errors of sums need no matrix of bins by bins.
         """

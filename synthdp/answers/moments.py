@@ -60,7 +60,10 @@ class FunctionFamily(Protocol):
 
 
 def points_in(axis: Axis, leaves: AnyArray, rng: Generator) -> FloatArray:
-    """Draw a point of [-1, 1] for each given fine bin of a column, (n,)."""
+    """Return the place in [-1, 1] of a random grid point inside each given fine bin of a column, (n,).
+
+    Smooth functions are evaluated there, because a row's fine bin alone is known.
+    """
     points: FloatArray = points_of_grid(axis.column)[axis.indices_in(leaves, rng)]
     return points
 
@@ -152,7 +155,10 @@ class ClassWeights:
         )  # fmt: skip
 
     def summed(self, rows: FloatArray, values: FloatArray) -> FloatArray:
-        """Return the sum over groups of rows, (g, ...), times the value of each group's class."""
+        """Return the sum over groups of each group's ``rows``, (g, ...), times its class's value, in the shape (...).
+
+        ``values``, (classes,), holds the mean weights, for totals of a population, or the variances.
+        """
         return np.asarray(np.tensordot(self._each(values), rows, axes=(0, 0)))
 
     def error(self, slope: FloatArray, squares: FloatArray) -> FloatArray:

@@ -129,7 +129,8 @@ def _asked(
 ) -> _Asked:
     """Return a question resolved to noisy sums, with its groups, labels and condition.
 
-    Raise ParameterError if no measurement covers its columns.
+    ``more`` names its columns outside ``by`` and ``where``, such as the column of a sum.  Raise ParameterError if no
+    measurement covers its columns.
     """
     names = tuple(dict.fromkeys([*by, *sorted(columns_of(where) if where else ()), *more]))
     for name in names:
@@ -250,8 +251,9 @@ def _linear(asked: _Asked, weights: FloatArray | None, *, only: int | None = Non
 def _off(asked: _Asked, weights: FloatArray, axis: Axis) -> FloatArray:
     """Return the error of a weighting of cells after least-squares projection on one column's measured functions.
 
-    A nonzero error means that the measurements do not determine the answer.  The caller refuses such a question.  The
-    error is 0 where the projection is exact.
+    Its shape is (cells of the other columns, ..., groups, cells) of this column.  A nonzero error means that the
+    measurements do not determine the answer, and the caller refuses the question.  Call it for inexact projections
+    only.
     """
     place = next(i for i, one in enumerate(asked.sums.axes) if one is axis)
     basis = _Basis.of(asked.sums.features[place], axis)
@@ -350,7 +352,7 @@ def _ends(axis: Axis, of_point: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _numbers(axis: Axis) -> tuple[FloatArray, FloatArray, float]:
-    """Return the middle of each cell's numbers, whether it has numbers (1 or 0), and the largest half width.
+    """Return each cell's middle number and whether it has numbers (1 or 0), (cells,) each, and the largest half width.
 
     A cell counts at its middle in sums and means; the half width bounds the error of that.  The middle is 0 without
     numbers.

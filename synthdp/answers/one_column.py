@@ -87,7 +87,10 @@ class SortedSupport:
 
     @classmethod
     def of(cls, groups: IntArray, values: AnyArray) -> SortedSupport:
-        """Return the sorted values of grid points with their groups; points with group -1 are left out."""
+        """Return the values of grid points sorted by group and value, to look up quantiles.
+
+        Points with group -1 are left out.
+        """
         points = _sorted_by(np.flatnonzero(groups >= 0), values)
         of_point = groups if len(points) == len(groups) and _rises(values) else groups[points]
         starts = runs_of(of_point)[: len(points)]
@@ -130,7 +133,10 @@ def _rises(values: AnyArray) -> bool:
 
 
 def reached_by(shares: FloatArray, cumulative: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Return the step of a distribution function in which each probability lies, and its place in it, 0 to 1."""
+    """Return the step of a distribution function in which each probability lies, and its place in it, 0 to 1.
+
+    Both are (q,), and give quantiles.  ``cumulative`` holds the function before each step and after the last.
+    """
     after = np.clip(np.searchsorted(cumulative, shares), 1, len(cumulative) - 1)
     low, high = cumulative[after - 1], cumulative[after]
     return after - 1, np.clip((shares - low) / np.maximum(high - low, 1e-12), 0.0, 1.0)
@@ -141,7 +147,8 @@ def _errors(
 ) -> FloatArray:
     """Return standard errors of an estimated distribution function at some steps, (len(at),), as fractions of the rows.
 
-    The function is a ratio of two estimated sums of rows; the error is of first order.
+    Intervals of quantiles need them.  The function is a ratio of two estimated sums of rows; the error is of first
+    order.
     """
     rows = max(float(share @ leaves.counts[found]), 1.0)
     below = (np.arange(len(found)) < at[:, None]) - cumulative[at][:, None]
@@ -173,9 +180,10 @@ def leaf_parts(axis: Axis) -> tuple[IntArray, IntArray]:
 
 
 def _between(x: FloatArray, steps: FloatArray, values: Callable[[IntArray], FloatArray]) -> FloatArray:
-    """Return ``values`` interpolated at ``x`` as by `np.interp`, computed only at the steps next to each x.
+    """Return ``values`` interpolated at ``x`` as by `np.interp` over ``steps``, but computed only next to each x.
 
-    Errors at all steps of a column of many values would take far longer.
+    ``values`` is a function of positions in ``steps``.  Errors at all steps of a column of many values would take far
+    longer.
     """
     left = np.clip(np.searchsorted(steps, x, side="right") - 1, 0, len(steps) - 2)
     low, high = values(left), values(left + 1)
@@ -230,15 +238,19 @@ def share_in_bins(
 
 
 def summed(direct: GLSEstimates, column: int, inside: BoolArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the sum of a function of one column over some grid points, and its standard error, (1,) each."""
+    """Return the sum of a function of one column over the rows at some grid points, and its standard error, (1,) each.
+
+    ``inside`` and ``values`` hold for each releasable grid point whether its rows count, and the function.
+    """
     axis, some = direct.model.refinements[column].fine, np.where(inside, values, 0.0)
     return one_way(direct, column, leaf_means(axis, some)[None, :], leaf_means(axis, some**2)[None, :])
 
 
 def average(direct: GLSEstimates, column: int, inside: BoolArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the mean of a function of one column over some grid points, and its standard error, (1,) each.
+    """Return the mean of a function of one column over the rows at some grid points, and its standard error, (1,) each.
 
-    The mean is a ratio of sums, and the error is of first order.  Both are NaN without grid points.
+    ``inside`` and ``values`` hold for each releasable grid point whether its rows count, and the function.  The mean is
+    a ratio of sums, and the error is of first order.  Both are NaN without grid points.
     """
     if not inside.any():
         return np.full(1, np.nan), np.full(1, np.nan)

@@ -95,7 +95,9 @@ class OverTime:
         return float(weights @ self.estimates), math.sqrt(max(variance, 0.0))
 
     def to_frame(self, *, least: float = -np.inf, most: float = np.inf) -> Any:
-        """Return a DataFrame with one row per period: estimate, standard error, interval and band.
+        """Return a DataFrame with one row per period: estimate, standard error, and the ends of interval and band.
+
+        The ends are clipped to ``least`` and ``most``.
 
         Each interval covers its period with probability 95 %; the band covers all periods at once with probability 95
         %.

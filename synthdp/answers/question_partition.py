@@ -153,7 +153,7 @@ class QuestionPartition:
     size: int
 
     def sums(self, table: FloatArray, condition: int = 0) -> FloatArray:
-        """Return a table of groups summed over the cells of each answer in which a condition holds.
+        """Return a table of groups summed over the cells of each answer in which condition number ``condition`` holds.
 
         Returns
         -------

@@ -16,7 +16,8 @@ from synthdp.errors import ParameterError
 
 MOST_SWEEPS, MET, ALIKE = 1000, 1e-9, 1e-6
 """Most passes of raking over all totals, a safety limit of time; then the relative error of a total at which raking
-ends; then the largest relative difference between sums of the totals.  The last two are numerical tolerances."""
+ends; then the largest relative difference between sums of the totals, and of a total that is accepted after the last
+pass.  The last two are numerical tolerances."""
 
 LEAST = 1e-300
 """Smallest divisor, in place of 0.  A numerical tolerance."""

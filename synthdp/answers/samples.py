@@ -176,9 +176,11 @@ def combine(
 
 
 def _missing(population: bool, n: float | None, rows: int | None) -> float:
-    """Return the factor c in the combined variance ``(1 + 1/m) b - c u``.
+    """Return the factor c in the combined variance ``(1 + 1/m) b - c u`` of `combine`.
 
-    It is 1 for private rows alone.  For a population it is 1 - rows / n, or 0 without ``rows``.
+    The variance b between tables includes u, the sampling variance of a synthetic table's rows.  For private rows alone
+    all of it is taken off, c = 1.  For a population the sampling variance of the n private rows, ``u rows / n``, stays:
+    c = 1 - rows / n, or 0 without ``rows``, as those are n by default.
     """
     if not population:
         if n is not None or rows is not None:

@@ -553,7 +553,10 @@ def _of_table(name: str, make: Callable[..., T], *given: Any) -> T:
 
 
 def _formats(schema: DatabaseSchema, sources: Mapping[str, Source]) -> tuple[dict[str, TableFormat], DatabaseSchema]:
-    """Return the form of every table, and the schema without missing values in columns whose type cannot hold them."""
+    """Return the form of every table, and the schema without missing values in columns whose type cannot hold them.
+
+    Synthetic tables get the library and types of these forms.  Raise DataError if a table lacks a column.
+    """
     formats, tables = {}, {}
     for name, source in sources.items():
         outer = outer_schema(schema, name)

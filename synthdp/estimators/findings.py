@@ -253,7 +253,7 @@ def _some(named: Sequence[str]) -> str:
 
 
 def _columns(named: Sequence[str]) -> str:
-    """Return the first few of some columns after the word for them."""
+    """Return the word "column" or "columns" and the first `SHOWN` of some columns, as text."""
     return f"{'column' if len(named) == 1 else 'columns'} {_some(named)}"
 
 
@@ -263,7 +263,7 @@ def _percent(share: MisfitShare) -> str:
 
 
 def ignored_notes(ignored: tuple[str, ...], unit: str | None) -> tuple[str, ...]:
-    """Return the receipt notes on columns of the table that the schema does not name."""
+    """Return the receipt notes on columns of the table that the schema does not name; ``unit`` names persons."""
     lines = [f"column {name!r} is not in the schema and was ignored" for name in ignored if name != unit]
     if unit in ignored:
         lines.append(f"column {unit!r} names the privacy units; it is not in the schema and is not released")

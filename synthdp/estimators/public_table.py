@@ -29,8 +29,8 @@ UNNAMED = "a table without a name"
 """Name of a public table without a file name, in receipts."""
 
 WHOLE = 1.0
-"""Largest and default weight of a public table: each of its rows counts as one row.  Derived: a fraction of the
-rows."""
+"""Largest and default weight of a public row, in private rows: 1 counts it as one private row, less as a part.
+Derived: the weight is a fraction."""
 
 
 def check_public(public: Any, weight: Any, private: Any = None) -> None:
@@ -194,11 +194,9 @@ def _points(name: str, values: Sequence[Any], schema: Schema) -> IntArray:
 
 
 def _margin(one: PublicTotals, names: Sequence[str]) -> dict[tuple[int, ...], float]:
-    """Return the rows of each combination of some columns' values with a positive count.
+    """Return the number of rows of each combination of some columns' values, where it is above 0.
 
-    The key is a tuple of grid points.
-
-    Two totals with shared columns must agree on these counts.
+    The key is a tuple of grid points.  Two totals with shared columns must agree on these counts.
     """
     found: dict[tuple[int, ...], float] = {}
     places = [one.names.index(name) for name in names]

@@ -304,6 +304,8 @@ class ReleaseSeries:
     def difference(self, question: Question, first: int, second: int, *, cumulative: bool = False) -> Any:
         """Return the answer of the second period minus the answer of the first period, with its error bar.
 
+        The result is a dataframe of one row: ``estimate``, ``standard_error``, ``lower`` and ``upper``.
+
         Parameters
         ----------
         question, cumulative
@@ -418,10 +420,11 @@ class ReleaseSeries:
         return whole("period", period, least=0, most=self.added - 1)
 
     def _asked(self, room: SeriesRoom, period: int, *, with_history: bool) -> tuple[AskedPlan, list[IntArray]]:
-        """Return the plan of queries that a period belongs to, and the period's noisy answers.
+        """Return the plan of queries that a period belongs to, and the period's noisy answers, an array a statistic.
 
-        A new plan is made in the first period of a stage: with a new selection of marginals, or with the earlier one if
-        ``history`` is not given.
+        A new plan is made in the first period of a stage.  Marginals are selected anew if ``with_history``, since their
+        selection reads the earlier rows; otherwise the earlier selection stays.  The first period selects by the public
+        table, or anew.
         """
         stages = {stage.start: stage for stage in stages_of(self.periods, again=bool(self._settings["choose_again"]))}
         before = [start for start in self._folder.starts() if start < period]
@@ -459,7 +462,10 @@ class ReleaseSeries:
         self, plan: AskedPlan, period: int, answers: list[IntArray], *, rows: int | None, entry: int | None,
         format: TableFormat,  # noqa: A002 - the word users know
     ) -> None:  # fmt: skip
-        """Fit the models, draw the period's rows and write them; the period's folder appears complete or not at all."""
+        """Fit the models, draw the period's rows and write them; the period's folder appears complete or not at all.
+
+        ``rows`` is the period's number of rows if it is public, ``entry`` the number of the series' ledger entry.
+        """
         found = period_of(
             plan, period, [*(self._folder.answers(t) for t in range(plan.start, period)), answers],
             published=[self._folder.rows(t) for t in range(period)], rows=rows, format=format,
@@ -480,7 +486,7 @@ class ReleaseSeries:
         self._folder.write_period(period, answers=answers, release=release, cumulative=cumulative, rows=found.rows)
 
     def _receipt(self, plan: AskedPlan, period: int, answers: int, entry: int | None) -> Receipt:
-        """Return the receipt of the series up to a period."""
+        """Return the receipt of the series up to a period, with ``answers`` noisy answers in each."""
         terms = self._terms
         stddev = _noise_of_rows(plan)
         item = Item(
@@ -505,7 +511,10 @@ class ReleaseSeries:
 
 
 def _noise_of_rows(plan: AskedPlan) -> float:
-    """Return the noise stddev of the plan's first statistic in rows; it is the number of rows if that is private."""
+    """Return the noise stddev, in rows, of the plan's first statistic, for the receipt.
+
+    That statistic is the number of rows, if this is private.
+    """
     one = plan.statistics[0]
     return one.decoded(plan.factor, [np.zeros(one.queries.k, np.int64)], np.ones(1)).stddev
 

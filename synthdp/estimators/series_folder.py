@@ -28,7 +28,7 @@ KINDS = ("series", "panel")
 convention."""
 
 PRIVATE, VERSION = "private", 1
-"""Name of a folder's private part, and version of the folder's format."""
+"""Name of a folder's private part, and version of the folder's format; folders of other versions are refused."""
 ROWS, ROWS_OF_YESTERDAY = "points.npz", "rows.npz"
 """Names of the files with published rows: as grid points of this version, and as grid points of the earlier version.
 The earlier version had grid points of one width only."""
@@ -179,7 +179,7 @@ class SeriesFolder:
         return load(self.period(period) / "cumulative")
 
     def answers(self, period: int) -> list[IntArray]:
-        """Return the stored noisy answers of a period, as integer arrays."""
+        """Return the stored noisy answers of a period, an integer array for each statistic of its plan."""
         found = read_arrays(self.period(period) / "answers.npz")
         return [found[f"a{i}"] for i in range(sum(name[1:].isdigit() for name in found))]
 
@@ -203,7 +203,10 @@ class SeriesFolder:
 
 
 def _holds_others(path: Path) -> bool:
-    """Return whether a path holds other files than the temporary ones of a series whose start was interrupted."""
+    """Return whether a path holds other files than the temporary ones of a series whose start was interrupted.
+
+    Such a start can be repeated; a folder of other files is refused.
+    """
     left_over = tuple(f".{kind}.json." for kind in KINDS)  # of a file that was to be moved to its place
     return path.exists() and (path.is_file() or any(not one.name.startswith(left_over) for one in path.iterdir()))
 

@@ -401,6 +401,9 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ) -> Discovered:
         """Return the discovered bounds and levels of open columns.
 
+        Columns in ``needed`` are kept even if nothing was found.  If ``careful``, the number of rows is estimated
+        first, and discovery ends if noise would hide most values.
+
         If discovery fails after an answer was paid for, the release continues as if nothing was found.
         """
 

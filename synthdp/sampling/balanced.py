@@ -29,8 +29,9 @@ FEWEST_CELLS = 1000
 twice.  More takes time for such cells, less leaves out tables of small samples.  Tuned; not measured."""
 
 CELLS_A_DECISION = 8
-"""Rows are not halved if two-column tables have more than this many cells for each decision.  Tuned: at 13 cells,
-halving takes 5 % off the error of these tables but as long as the fit; at 2 cells it takes off a third."""
+"""Rows are not halved if two-column tables have more than this many cells for each decision, which of two rows stays.
+Tuned: at 13 cells, halving takes 5 % off the error of these tables but as long as the fit; at 2 cells it takes off a
+third."""
 
 DECISIONS_A_CELL = 4
 """A three-column table is balanced if there are at least this many decisions for each of its cells.  Fewer would let
@@ -292,7 +293,7 @@ def _kept(
     codes: Codes, first: IntArray, second: IntArray, differ: IntArray, tables: _Tables, rng: Generator, *,
     left: int, balance: float,
 ) -> IntArray:  # fmt: skip
-    """Return the positions of the rows that stay, one of each pair, in random order.
+    """Return the positions of the rows that stay, (m,), one of each of m pairs, in random order.
 
     Only the pairs at ``differ`` are decided; the rows of the other pairs are equal.  ``first`` is changed in place.
     """
@@ -308,7 +309,7 @@ def _kept(
 def _decide(first: Codes, second: Codes, tables: _Tables, rng: Generator, *, at_once: int, looks: int) -> BoolArray:
     """Return for each pair of rows whether the second row stays, (pairs,), chosen to keep all tables balanced.
 
-    Ties are decided by coin tosses.
+    Ties are decided by coin tosses.  Batches have ``at_once`` pairs, and all decisions are revised ``looks`` times.
     """
     surplus = np.zeros(tables.cells, np.int32)
     kept = np.where(
@@ -399,9 +400,10 @@ def _blocks_of_cells(first: Codes, second: Codes, tables: _Tables, at_once: int)
 
 
 def _excess(surplus: AnyArray, cells: _Cells) -> IntArray:
-    """Return for each pair the surplus of the first row's cells minus that of the second row's cells, (pairs,).
+    """Return for each pair the summed surplus of the first row's cells minus the second row's, (pairs,), in rows.
 
-    If it is above 0 the first row should go, else the second.
+    The surplus of a cell is its rows that stayed minus its rows that went.  If the result is above 0 the first row
+    should go, else the second.
     """
     sums = np.zeros(len(cells.first) + 1, np.int64)
     np.cumsum(surplus.take(cells.first) - surplus.take(cells.second), out=sums[1:])
@@ -410,7 +412,10 @@ def _excess(surplus: AnyArray, cells: _Cells) -> IntArray:
 
 
 def _add(surplus: AnyArray, cells: _Cells, change: AnyArray) -> None:
-    """Add a change to the surplus of the first rows' cells, and subtract it from the second rows' cells, in place."""
+    """Add a change to the surplus of the first rows' cells, and subtract it from the second rows' cells, in place.
+
+    It books decisions: 1 for a first row that stays, -1 for one that goes; twice as much for a decision that turns.
+    """
     np.add.at(surplus, cells.first, change)  # fast for vectors alone, all of one type
     np.subtract.at(surplus, cells.second, change)
 

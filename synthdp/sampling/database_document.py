@@ -98,7 +98,7 @@ def write_parts(store: Store) -> dict[str, Any]:
 def read_parts(
     document: Mapping[str, Any], model: Mapping[str, Any], arrays: Mapping[str, AnyArray]
 ) -> dict[str, Sequence[Any]]:
-    """Return the layouts and tables of a document, which the rest of the document refers to by number.
+    """Return the lists "layouts" and "tables" of a document, to which the rest of the document refers by number.
 
     The model's document supplies the schema.
     """
@@ -119,7 +119,10 @@ def read_parts(
 def _layout(
     document: Mapping[str, Any], schema: DatabaseSchema, arrays: Mapping[str, AnyArray], *, nested: bool
 ) -> Layout:
-    """Return the layout that a JSON document describes, with the bins that it states in place of the plain ones."""
+    """Return the layout that a JSON document describes, with the bins that it states in place of the plain ones.
+
+    ``nested`` is for releases of earlier versions; see `Layout`.
+    """
     plain = Layout(schema, {}, nested, bool(document.get("differences", False)))
     days = {(place[0], one.name): one.column for place, one in plain.differences.items()}
     cells = {(one["table"], one["column"]): _axis(one, schema, days, arrays) for one in document["axes"]}

@@ -369,10 +369,10 @@ class DatabaseModel:
         return DrawnRows(found, parents)
 
     def kept_rows(self, persons: int, rng: Generator) -> dict[str, tuple[int, int, int]]:
-        """Return by table how many rows were drawn, kept and repaired, for a number of drawn persons.
+        """Return by table how many rows were drawn, how many kept, and how many of these repaired, for drawn persons.
 
-        A repaired row has a value outside the bin that the model drew, so that a rule holds.  Rows that break a rule
-        are left out.
+        Receipts tell it, and a check of the rules needs it.  A repaired row has a value outside the bin that the model
+        drew, so that a rule holds.  Rows that break a rule are left out.
         """
         drawn, masks = self.draw(persons, rng)
         obedience, _, kept = self._values(drawn, masks, rng)

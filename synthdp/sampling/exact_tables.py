@@ -16,7 +16,8 @@ from synthdp.queries.contingency import cell_index, check_clique, contingency, t
 from synthdp.randomness import Generator
 
 ATTEMPTS = 20
-"""Largest number of rounds in which a row is looked for to make each move.  A safety limit."""
+"""Largest number of rounds in which a row is looked for to make each move.  Without rules, the moves left over then
+take any rows of their cells.  A safety limit of time."""
 
 EXCHANGES, AT_ONCE = 40, 12
 """Largest number of rounds of exchanges; in each round, one in AT_ONCE of a stratum's row pairs is exchanged at most.
@@ -31,7 +32,8 @@ TEMPER = 0.5
 `benchmarks/utility/places.py`."""
 
 MOST_CELLS = 250_000
-"""Most cells of a two-column table that helps to choose the rows to move.  A safety limit."""
+"""Most cells of a two-column table that helps to choose the rows to move; larger ones are not looked at.  A safety
+limit."""
 
 HALF = 0.5
 """Pseudo-count, in rows, added to each cell before a logarithm is taken.  More would hide relations of rare cells; less
@@ -146,7 +148,10 @@ class _Move:
     allowed: Mapping[Clique, BoolArray]
 
     def make(self, rng: Generator) -> None:
-        """Move as many rows as there are surplus cells, from cells with too many rows to cells with too few."""
+        """Move the surplus rows of cells with too many rows to cells with too few, in place.
+
+        Rows keep their values of the fixed columns.
+        """
         fixed = tuple(j for j in self.table.clique if j not in self.moving)
         order = [self.table.clique.index(j) for j in (*fixed, *self.moving)]
         wanted = self.table.counts.reshape(table_shape(self.shape, self.table.clique)).transpose(order)
@@ -313,7 +318,9 @@ def _of_each(surplus: IntArray, few: IntArray, rng: Generator) -> IntArray:
 
 
 def exact_counts(estimates: FloatArray, rows: int) -> IntArray:
-    """Return integers of a given sum near to estimates, (k,), by the largest remainder method.
+    """Return integers, (k,), near to estimates and with a given sum, by the largest remainder method.
+
+    Exact tables need whole rows.
 
     Parameters
     ----------

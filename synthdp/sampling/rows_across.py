@@ -368,8 +368,8 @@ def _compares(condition: Condition) -> bool:
 def _ends_of_cells(axis: Axis) -> tuple[AnyArray, AnyArray, BoolArray]:
     """Return the smallest and the largest number of each bin, and which bins hold only regular values, (bins,) each.
 
-    Bins without regular values have the limits inf and -inf.  Bins of several runs are excluded by the mask.  They tell
-    which limit a row above has to keep.
+    Bins without regular values have the limits inf and -inf.  Bins of several runs are excluded by the mask.  The
+    numbers tell which limit a row above has to keep.
     """
     numbers, _ = grid_numbers(axis.column)
     regular = axis.grid.regular
@@ -394,7 +394,7 @@ def cells_of_rows(layout: Layout, persons: Persons, table: int, column: str) -> 
 def _runs_of_cells(axis: Axis) -> tuple[IntArray, IntArray]:
     """Return the first and the last regular grid point of each bin; (1, 0) for a bin without regular grid points.
 
-    Values between limits are drawn among them.  Of a bin of several runs it is the last one.
+    Values between limits are drawn among them.  Of a bin of several runs, the last run counts.
     """
     first, last = np.ones(axis.size, np.int64), np.zeros(axis.size, np.int64)
     runs = np.flatnonzero(axis.starts < axis.grid.regular)

@@ -49,7 +49,10 @@ def check_rules(schema: Schema) -> None:
 
 
 def rules_between(schema: Schema) -> tuple[Constraint, ...]:
-    """Return the rules that restrict combinations of columns: all constraints except derived columns."""
+    """Return the rules that restrict combinations of columns.
+
+    These are all constraints except derived columns, which are computed and not drawn.
+    """
     return tuple(constraint for constraint in schema.constraints if not isinstance(constraint, Derived))
 
 

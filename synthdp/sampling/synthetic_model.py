@@ -418,14 +418,17 @@ class SyntheticModel:
         return allowed
 
     def _fine_share(self, j: int, allowed: BoolArray) -> FloatArray:
-        """Return the fraction of each fine bin's mass on allowed grid points, (fine bins,)."""
+        """Return the fraction of each fine bin's mass on allowed grid points, (fine bins,), by which it is drawn."""
         refinement = self.refinements[j]
         parts = refinement.within(allowed)
         cells = refinement.fine.cells_of(np.arange(len(parts), dtype=np.uint32))
         return np.bincount(cells, weights=parts, minlength=refinement.fine.size).astype(np.float64)
 
     def _coarse_share(self, j: int, allowed: BoolArray) -> FloatArray:
-        """Return the fraction of each coarse bin's mass on allowed grid points, (coarse bins,)."""
+        """Return the fraction of each coarse bin's mass on allowed grid points, (coarse bins,); 0 without mass.
+
+        The distribution is conditioned on coarse bins with these weights.
+        """
         refinement = self.refinements[j]
         share = self._fine_share(j, allowed)
         whole = np.bincount(refinement.coarse_cell, weights=refinement.weights)

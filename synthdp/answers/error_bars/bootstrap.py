@@ -173,9 +173,10 @@ class Bootstrap:
             yield table, rows.reshape(shape)
 
     def _entries(self, groupings: tuple[QuestionBinning, ...]) -> tuple[list[IntArray], list[FloatArray]]:
-        """Return each point's cells in a table of groups, and its weights there, two lists of (m,) arrays.
+        """Return each point's cells in a table of groups, and what a row there adds to them: two lists of (m,) arrays.
 
-        Both lists have one entry for each combination of powers of values.
+        Both lists have one entry for each combination of powers of values.  A row adds 1 to its cell of rows, its value
+        or its square to the others, and 0 if it is in no group.
         """
         places, weights = [np.zeros(self.points, np.int64)], [np.ones(self.points)]
         for grouping in groupings:
@@ -333,7 +334,10 @@ class BootstrapCache:
 
 
 def draw(shares: Sparse, rows: Codes, rng: Generator) -> IntArray:
-    """Draw one column of a sparse (r, k) array of shares for each given row, (n,); -1 for the remainder to 1."""
+    """Draw one column of a sparse (r, k) array of shares for each given row of it, (n,); -1 for the remainder to 1.
+
+    Points get their fine bins inside coarse bins so, and their groups inside fine bins.
+    """
     entries = sparse.csr_array(shares)
     entries.sort_indices()
     counts = np.diff(entries.indptr)
@@ -370,7 +374,10 @@ def leaf_shares_of(refinement: Refinement, weights: FloatArray) -> FloatArray:
 
 
 def group_shares(grouping: QuestionBinning, leaf_counts: FloatArray) -> FloatArray:
-    """Return `QuestionBinning.cell_share` for each column of fine-bin counts, (r, coarse bins, powers * groups)."""
+    """Return `QuestionBinning.cell_share` for each column of fine-bin counts, (r, coarse bins, powers * groups).
+
+    Each replicate's fit then divides coarse bins by its own counts of fine bins.
+    """
     refinement = grouping.refinement
     share, entries = leaf_shares_of(refinement, leaf_counts), sparse.coo_array(grouping.leaf_powers)
     cells, groups = int(refinement.coarse_cell.max()) + 1, grouping.leaf_powers.shape[1]
@@ -381,7 +388,10 @@ def group_shares(grouping: QuestionBinning, leaf_counts: FloatArray) -> FloatArr
 
 
 def root_mean_square(errors: Sequence[FloatArray], size: int) -> FloatArray:
-    """Return the root mean square of errors over replicates, (size,), without NaN; NaN if all are NaN."""
+    """Return the root mean square of errors over replicates, (size,), the bootstrap's standard errors.
+
+    NaN are left out; it is NaN if all are.
+    """
     squares = np.square(np.reshape(errors, (-1, size)))
     known = ~np.isnan(squares)
     sums = np.where(known, squares, 0.0).sum(axis=0)

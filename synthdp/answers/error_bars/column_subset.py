@@ -100,11 +100,14 @@ class ColumnSubset(GLSEstimates):
         return ScreenedDistances(distances, found.typical)
 
     def first_level(self, column: int) -> tuple[Axis, FloatArray, float] | None:
-        """Return the first histogram of a column; see `GLSEstimates.first_level`."""
+        """Return the axis, noisy counts and stddev of the first histogram of a column, numbered within the subset.
+
+        See `GLSEstimates.first_level`.
+        """
         return self.whole.first_level(self.columns[column])
 
     def leaves(self, column: int) -> FineBinCounts | None:
-        """Return the counts of a column's fine bins; see `GLSEstimates.leaves`."""
+        """Return the counts of the fine bins of a column, numbered within the subset; see `GLSEstimates.leaves`."""
         return self.whole.leaves(self.columns[column])
 
     def _inside(self, tables: Iterable[NoisyTable]) -> list[NoisyTable]:
@@ -174,7 +177,7 @@ class MarginalDistribution:
         return tuple(self.whole.shape[j] for j in self.columns)
 
     def marginal(self, clique: Clique) -> Table:
-        """Return a marginal of the whole distribution; see `Distribution.marginal`."""
+        """Return the marginal of some of these columns, numbered among them; see `Distribution.marginal`."""
         return self.whole.marginal(tuple(self.columns[j] for j in clique))
 
     def sample(self, rows: int, rng: Generator, *, given: Evidence | None = None, independent: bool = False) -> Codes:

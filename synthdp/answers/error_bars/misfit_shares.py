@@ -73,13 +73,13 @@ def misfit_shares(model: SyntheticModel, measurements: Sequence[Measurements]) -
 
 
 def misfit_columns(shares: Mapping[str, MisfitShare | None]) -> dict[str, MisfitShare]:
-    """Return the columns with significantly more out-of-domain values than noise explains."""
+    """Return the columns with significantly more out-of-domain values than noise explains, for notes and warnings."""
     known = {name: share for name, share in shares.items() if share is not None}
     return {name: one for name, one in known.items() if one.share > beyond_noise(one.stddev, len(known))}
 
 
 def point_count(measurements: Sequence[Measurements], name: str, index: int) -> PointCount | None:
-    """Return the number of rows at one grid point of a column, from all answers that count it alone.
+    """Return the noisy number of rows at one grid point of a column, from all answers that count it alone.
 
     Return ``None`` if no answer counts it alone.
     """
@@ -157,7 +157,10 @@ class _Counted(NamedTuple):
 
     @classmethod
     def of_answers(cls, measured: Measurements) -> _Counted:
-        """Return one measurement with its noisy tables sorted by column; effects measured alone are left out."""
+        """Return one measurement with its noisy tables by column, where `counts_of` finds them quickly.
+
+        Effects measured alone are left out.
+        """
         tables: dict[int, list[NoisyTable]] = {}
         for table in measured.tables:
             if not table.alone:

@@ -69,7 +69,10 @@ class RandomFunctions:
 
     @classmethod
     def of(cls, model: SyntheticModel) -> RandomFunctions:
-        """Return the data for random functions of a model's columns."""
+        """Return what random functions of a model's fine bins are drawn from: masses, means, sampled rows and cosines.
+
+        It is computed once, from the model alone, so that each draw takes few steps.
+        """
         masses = [leaf_mass(model, j) for j in range(len(model.domain))]
         sizes = [len(mass) for mass in masses]
         starts = np.cumsum([0, *sizes])[:-1]

@@ -38,7 +38,8 @@ NEWTON_STEPS = 4
 tolerance."""
 
 LEAST_RIDGE = 0.01
-"""Smallest ridge of products, because the fit is stopped early.  A numerical tolerance."""
+"""Smallest ridge of mean products, as a multiple of the products' variance, and smallest such variance, because the fit
+is stopped early.  A numerical tolerance."""
 
 _TINY = 1e-30
 """Smallest weight of a point, so that no logarithm or division fails.  A numerical tolerance."""
@@ -59,7 +60,7 @@ class _Raked:
     alone: Shape | None = None  # sizes of the axes, where only the interaction has to be reached; then of all cells
 
     def of(self, some: slice) -> _Raked:
-        """Return this table for some replicates only; its potentials are a copy."""
+        """Return this table for some replicates only, which one thread fits; its potentials are a copy."""
         target, potential = (np.ascontiguousarray(part[:, some]) for part in (self.target, self.potential))
         return replace(self, target=target, potential=potential)
 
@@ -123,7 +124,7 @@ class MomentTargets:
         )  # fmt: skip
 
     def of_some(self, some: slice) -> MomentTargets:
-        """Return the targets for some replicates; the coefficients are a copy."""
+        """Return the targets for some replicates, which one thread fits; the coefficients are a copy."""
         return replace(self, target=self.target[:, some], coefficients=self.coefficients[:, some].copy())
 
     def factors(self, share: AnyArray) -> AnyArray:

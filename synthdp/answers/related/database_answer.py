@@ -141,7 +141,10 @@ class DatabaseAsker:
 
     @cached_property
     def weights(self) -> FloatArray:
-        """Return the weight of each drawn person, (persons,), raked to the noisy tables that the model smooths."""
+        """Return the weight of each drawn person, (persons,), in private persons.
+
+        They are raked to the noisy tables that the model smooths, so that answers follow these.
+        """
         base = np.full(len(self.persons), self.known.total / len(self.persons))
         return refitted(self.persons.persons, self.known.measured, base, np.array([self.known.total]))[:, 0]
 

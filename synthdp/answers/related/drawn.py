@@ -147,9 +147,9 @@ class Drawn:
 
 
 def within_cells(model: DatabaseModel, drawn: Drawn) -> Mapping[tuple[int, str], FloatArray]:
-    """Return each row's position inside its bin, from -1 to 1, by table and ordered column.
+    """Return each row's position inside its bin, (rows,) from -1 to 1, by table and ordered column.
 
-    The position is 0 in bins with one value.
+    Random slopes of the density inside bins act on it.  The position is 0 in bins with one value.
     """
     found: dict[tuple[int, str], FloatArray] = {}
     for i, table in enumerate(model.layout.tables):

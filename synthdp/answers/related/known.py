@@ -63,7 +63,7 @@ class Measured:
 
     @property
     def kept(self) -> float:
-        """Return the fraction of a difference that a fit adopts; the rest is attributed to noise.
+        """Return the fraction of a noisy table's difference from the model that a fit adopts; the rest counts as noise.
 
         It is the shrinkage factor strength^2 / (strength^2 + stddev^2).
         """
@@ -139,9 +139,9 @@ class MeasuredDatabase:
         return cls(total, error, tuple(measured), tuple(scored))
 
     def unseen(self, terms: Sequence[Term], layout: Layout) -> float:
-        """Return the fraction of the rows that noise may hide, for a question about some columns.
+        """Return the noise stddev of a question's columns, as a fraction of the persons: as many may be hidden by it.
 
-        The column with the least noise decides.
+        The column with the least noise decides; without a counted column it is 0.  Errors of rare counts include it.
 
         For a column that is counted by periods, the noise of all counts of a category adds up.
         """
@@ -154,7 +154,10 @@ class MeasuredDatabase:
 
 
 def noisy_person_tables(measurements: Iterable[Measurements]) -> Iterator[NoisyPersonTable]:
-    """Yield all noisy tables of persons in the answers of a release."""
+    """Yield all noisy tables of persons in the answers of a release.
+
+    Each has the layout of its bins, the statistic, the counts in persons, and the stddev of a cell.
+    """
     for one in measurements:
         if isinstance(one.queries, PersonTables):
             yield from one.queries.noisy_tables(one.answers, one.stddev)
@@ -174,7 +177,7 @@ def _over(table: PersonTable, measured: Layout, layout: Layout) -> PersonTable |
 
 
 def _strength(table: PersonTable, noisy: FloatArray, stddev: float) -> float:
-    """Return the strength of a measured relation beyond margins and noise, in rows: a root mean square over cells.
+    """Return the strength of a measured relation beyond margins and noise, in persons: a root mean square over cells.
 
     Random relations of this strength stand for what a refit does not recover.  It is at most `STRONG` stddevs of noise,
     which tables without margins get.

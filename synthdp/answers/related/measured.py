@@ -82,7 +82,10 @@ class _Counted:
     leaves: FineBinEstimates
 
     def means(self, layout: Layout, term: Term, values: FloatArray) -> FloatArray:
-        """Return the mean of a function of grid points over each fine bin, (fine bins,)."""
+        """Return the mean of ``values``, (releasable,), over the grid points of each fine bin, (fine bins,).
+
+        A fine bin of a number of child rows holds one number of rows, whose value is taken.
+        """
         if term.summary != ROWS:
             return leaf_means(self.axis, values)
         rows = layout.rows_of_count(term.child)
@@ -91,7 +94,7 @@ class _Counted:
         return np.where(possible, values[np.minimum(rows, len(values) - 1)], 0.0)
 
     def error(self, layout: Layout, term: Term, values: FloatArray) -> float:
-        """Return the standard error of a function summed over persons.
+        """Return the standard error of a function summed over persons; ``values`` holds it at each grid point.
 
         It includes noise and the unknown positions of persons inside fine bins.
         """

@@ -228,7 +228,10 @@ def _cells_above(persons: Persons, i: int) -> Iterator[tuple[int, IntArray]]:
 
 
 def _function(cells: IntArray, rng: Generator) -> FloatArray:
-    """Return a random function of bins at each row, (rows,), with mean 0 and variance 1; 0 if all rows share a bin."""
+    """Return a random function of bins at each row, (rows,), with mean 0 and variance 1; 0 if all rows share a bin.
+
+    Products of three such functions are random relations of three attributes.
+    """
     values = rng.standard_normal(int(cells.max(initial=0)) + 1)[cells]
     values = values - values.mean()
     return np.asarray(values / max(float(values.std()), 1e-9))

@@ -110,7 +110,7 @@ class Asked:
             self._check_numbers()
 
     def column(self, name: str) -> Column | None:
-        """Return the declaration of a named column; ``None`` for a summary of child rows."""
+        """Return the declaration of a named column; ``None`` for a number or a summary of child rows."""
         term = self.terms[name]
         return None if term.child >= 0 else column_of(self.layout, term)
 

@@ -85,7 +85,7 @@ def column_of(layout: Layout, term: Term) -> Column:
 
 
 def axis_of_term(layout: Layout, term: Term) -> Axis:
-    """Return the bins of a column or of a number of rows in an answer."""
+    """Return the bins of a column or of a number of rows, by which answers group it."""
     column = column_of(layout, term)
     if term.summary == ROWS:
         return finest_axis(term.name, column)
@@ -98,7 +98,9 @@ def axis_of_term(layout: Layout, term: Term) -> Axis:
 
 
 def deepest(layout: Layout, tables: set[int], *, of: int | None) -> int:
-    """Return the lowest of a question's tables, whose rows are joined with their rows in the tables above.
+    """Return the position of the lowest of a question's tables, ``of`` among them; 0 if it names none.
+
+    Its rows are joined with their rows in the tables above.
 
     Raises
     ------
