@@ -49,7 +49,10 @@ class Difference:
         return f"#{self.second[1]} - {first}" if self.sign > 0 else f"#{first} - {self.second[1]}"
 
     def points(self, first: AnyArray, second: AnyArray, columns: tuple[Column, Column]) -> IntArray:
-        """Return the grid points of the differences of two days' grid points; all (n,)."""
+        """Return the grid points of ``column``, the difference in days, from two days' grid points; all (n,).
+
+        ``columns`` are the two days' columns.  A missing day gives the missing value, a difference out of range "other".
+        """
         grids = tuple(grid_of(one) for one in columns)
         mine = grid_of(self.column)
         a, b = (one.astype(np.int64) for one in (first, second))

@@ -361,7 +361,10 @@ def product_max_entropy(
 
 
 def _checked(moments: FloatArray, stddev: FloatArray | float) -> tuple[FloatArray, FloatArray]:
-    """Return (columns, moments) moments and variances, floored; raise ParameterError for other shapes."""
+    """Return (columns, moments) moments and variances of their noise, at least the square of `_LEAST_STDDEV`.
+
+    Raise ParameterError for other shapes, numbers that are not finite, or negative standard deviations.
+    """
     b = np.asarray(moments, dtype=np.float64)
     if b.ndim != 2 or b.shape[1] == 0:
         raise ParameterError(f"moments must have shape (columns, moments), not {b.shape}")

@@ -220,7 +220,7 @@ class FitProblem:
 
     @property
     def start(self) -> Weights:
-        """Return the prior on the simplex, uniform if none was given."""
+        """Return the prior as (m,) weights of sum 1, where a fit begins; uniform if none was given."""
         return np.full(self.m, 1.0 / self.m) if self.prior is None else self.prior
 
     @property

@@ -260,7 +260,10 @@ def _blocks(columns: Sequence[FloatArray]) -> list[FloatArray]:
 
 
 def _transformed(values: FloatArray, blocks: Sequence[FloatArray]) -> FloatArray:
-    """Multiply a flat table by one matrix along each block of its axes; returns the flat result."""
+    """Multiply a flat table by one matrix along each block of its axes, in order; returns the flat result.
+
+    So the product of all these matrices, (cells, cells), is never made.
+    """
     for block in blocks:
         values = np.asarray((block @ values.reshape(len(block), -1)).T, np.float64)
     return np.ascontiguousarray(values).ravel()
@@ -292,7 +295,10 @@ class _Observed:
 
 
 def _sums(clique: Clique, effect: FloatArray, basis: _Basis) -> tuple[tuple[slice | int, ...], FloatArray]:
-    """Return where the plain features of a clique lie in the table of all features, and their sums over the rows."""
+    """Return where a clique's features lie in the table of all features, and their noisy sums over the rows.
+
+    The sums follow from the clique's pooled effect.  Features are here products of `_contrasts`.
+    """
     for axis, j in enumerate(clique):
         effect = np.moveaxis(np.tensordot(basis.plain[j][1:], effect, axes=(1, axis)), 0, axis)
     return tuple(slice(1, None) if j in clique else 0 for j in range(len(basis.shape))), np.asarray(effect, np.float64)

@@ -27,7 +27,9 @@ _LARGEST = 600.0
 tolerance.
 """
 _NEAR = 0.1
-"""The overall scale is adjusted only once every cell is this close to its root.  A numerical tolerance."""
+"""The scale common to all cells is adjusted only once each cell's log-count is this close to its root.  A numerical
+tolerance.
+"""
 
 
 class Step(NamedTuple):
@@ -176,7 +178,9 @@ class Exchange:
 def exchanges(
     tables: Sequence[NoisyTable], ridges: Sequence[float], possible: Sequence[BoolArray], shape: Shape
 ) -> list[Exchange]:
-    """Return the possible exchanges between tables whose cliques contain each other, the largest cliques first.
+    """Return the possible exchanges between tables whose cliques contain each other, the largest inner cliques first.
+
+    They lower the cost of the ridges without a change of the model.
 
     Parameters
     ----------

@@ -213,7 +213,7 @@ def _share_of_rows(rows: IntArray, held_out: IntArray, model: SmoothedRows, shap
 
 
 def _target(rows: Codes, shape: Shape, clique: Clique, counts: FloatArray, ridge: float) -> RakedTable:
-    """Return a public table in the form to which weighted rows are raked."""
+    """Return a clique's public counts in the form to which the weights of ``rows`` are raked, with potentials 0."""
     cells = cell_index(rows, shape, clique)
     return RakedTable(cells=cells, counts=counts, potential=np.zeros(counts.size), ridge=ridge)
 
