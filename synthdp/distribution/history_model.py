@@ -465,7 +465,7 @@ class _Pass:
     def _given_one(
         self, table: PersonTable, above: IntArray | None, index: IntArray, sums: Mapping[str, IntArray], *, back: int
     ) -> IntArray:
-        """Return, for some rows, the group of the conditioning attribute of a two-attribute table, (given rows,).
+        """Return, for the rows of ``index``, the group of a two-attribute table's conditioning attribute, (rows,).
 
         For tables of equal values it is the cell in the earlier row.  For the period of a first row it is one more
         group than there are.

@@ -51,7 +51,8 @@ class Difference:
     def points(self, first: AnyArray, second: AnyArray, columns: tuple[Column, Column]) -> IntArray:
         """Return the grid points of ``column``, the difference in days, from two days' grid points; all (n,).
 
-        ``columns`` are the two days' columns.  A missing day gives the missing value, a difference out of range "other".
+        ``columns`` are the two days' columns.  A missing day gives the missing value, a difference out of range gives
+        "other".
         """
         grids = tuple(grid_of(one) for one in columns)
         mine = grid_of(self.column)

@@ -297,7 +297,10 @@ def chebyshev_grid(nodes: int = 201) -> ChebyshevGrid:
 
 
 def chebyshev_moments(nodes: FloatArray, count: int) -> FloatArray:
-    """Return the values of the Chebyshev polynomials T_1 … T_count at (N,) points of [−1, 1], (count, N)."""
+    """Return the values of the Chebyshev polynomials T_1 … T_count at (N,) points of [−1, 1], (count, N).
+
+    Their averages over a distribution on the points are its moments.
+    """
     return np.cos(np.arange(1, count + 1)[:, None] * np.arccos(nodes)[None, :])
 
 

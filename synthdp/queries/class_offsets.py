@@ -80,9 +80,10 @@ class ClassOffsets(LinearFamily):
         return RecordBounds(Norms(largest, largest**2, largest), in_two.either(Norms(span, span**2, span)))
 
     def features(self, codes: Codes) -> Features:
-        """Return what each row, (n, 1) codes, adds to each class's sum, (n, k), in 1 / `UNIT` of half the class's width.
+        """Return what each row, (n, 1) codes, adds to each class's sum, (n, k).
 
-        That is the distance of the row's cell from the middle of its class, and 0 for all other classes.
+        That is its cell's distance from the middle of its class, in 1 / `UNIT` of half the class's width; 0 for all
+        other classes.
         """
         return self._offsets[codes[:, 0]]
 
@@ -95,7 +96,7 @@ class ClassOffsets(LinearFamily):
         return Marginals(self.domain, ((0,),))
 
     def sums(self, codes: Codes) -> Totals:
-        """Return each class's sum of distances from its middle, over some rows, (k,), in 1 / `UNIT` of half its width."""
+        """Return each class's sum of its rows' distances from its middle, (k,), in 1 / `UNIT` of half its width."""
         return self.of_tables(self.counted.sums(codes))
 
     def of_tables(self, counts: Totals) -> Totals:

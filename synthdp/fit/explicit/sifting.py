@@ -131,7 +131,7 @@ def _first_rows(problem: FitProblem) -> IntArray:
 
 
 def _over(problem: FitProblem, active: IntArray, dual: L1Dual, *, pivots: int) -> Minimum:
-    """Solve the dual with only the constraints of the ``active`` support points, in at most ``pivots`` simplex steps."""
+    """Solve the dual with only the constraints of the ``active`` support points, in at most ``pivots`` steps."""
     rows = dual.rows(problem.A[:, active])
     found = minimise(
         dual.costs,

@@ -136,9 +136,9 @@ class ListedEntropy:
         return self._nearer(weights, effects, total=total) if len(seen.at) else weights
 
     def _nearer(self, weights: Weights, effects: GLSEffects, *, total: float) -> Weights:
-        """Move (cells,) weights towards the measured effects as far as noise supports.
+        """Return (cells,) weights moved towards the measured effects as far as noise supports: the last step of a fit.
 
-        See the end of the class's description.
+        One spread for all potentials of an order, as before, leaves too much where combinations never occur.
         """
         basis = _Basis(effects.shape, [np.full(n, 1 / n) for n in effects.shape])  # noise is independent in it
         seen = _Observed.of(effects, basis)
@@ -343,7 +343,7 @@ class _Problem:
         return _softmax(self._log_weights(potentials))
 
     def _log_weights(self, potentials: FloatArray) -> FloatArray:
-        """Return the log-probability of every cell, (cells,), up to a constant."""
+        """Return the log-probability of every cell, (cells,), up to a constant, under features' potentials, (n,)."""
         every = np.zeros(self.basis.cells)
         every[self.at] = potentials
         return self.basis.combined(every) + self.log_base

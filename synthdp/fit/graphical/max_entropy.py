@@ -61,7 +61,10 @@ class Dual:
     possible: Sequence[BoolArray]
 
     def masked(self, potentials: Mapping[Clique, FloatArray]) -> Potentials:
-        """Return potentials as message passing takes them: over all codes (merged ones spread out), -inf if impossible."""
+        """Return potentials as message passing takes them: over all codes, merged ones spread out; -inf if impossible.
+
+        Rules on columns without a table get a potential of 0 and -inf.
+        """
         merged = dict(potentials)
         for table in self.tables:
             cells = table.merged_cells

@@ -21,7 +21,9 @@ _TINY = 1e-300
 _MAX_STEPS = 100
 """Most Newton iterations of one step.  A numerical tolerance."""
 _SETTLED = 1e-6
-"""Error of the equation, and of the total, below which an iteration has converged.  A numerical tolerance."""
+"""Error of each cell's log-count, and of the total as a fraction of it, below which an iteration has converged.  A
+numerical tolerance.
+"""
 _LARGEST = 600.0
 """Exponents are capped at this, so that exp does not overflow; such a cell has no mass worth scaling.  A numerical
 tolerance.

@@ -133,9 +133,9 @@ class Persons:
         return self.ancestor(table, 0) if table else np.arange(len(self.tables[0]))
 
     def shares(self, table: int) -> IntArray:
-        """Return the weight of each row, (rows,).
+        """Return the whole-number weight of each row, (rows,).
 
-        All rows of one person share `whole`, so that a person counts as one.
+        All rows of one person share `whole` equally, so that a person counts as one.
         """
         return self.divided(table, np.ones(len(self.tables[table]), np.int64))
 
@@ -159,7 +159,8 @@ class Persons:
         """Return the weight of each row, (rows,), where rows of one parent are known to lie in different cells.
 
         With m of its person's M rows below its parent, a row has sqrt(m) / M of `whole`.  One parent's rows then have
-        the Euclidean length m / M, and all of a person together at most 1: no more noise, but more weight than `shares`.
+        the Euclidean length m / M, and all of a person together at most 1: no more noise, though more weight than by
+        `shares`.
         """
         if self.layout.nested and self.layout.tables[table].parent > 0:
             return nested_even_shares(self, table)
@@ -170,9 +171,9 @@ class Persons:
         return each[which.ravel()]
 
     def step_shares(self, table: int, before: int) -> IntArray:
-        """Return the weight of each row that follows at least ``before`` rows, (rows,).
+        """Return the whole-number weight of each row that follows at least ``before`` rows, (rows,); 0 for others.
 
-        One person's such rows share `whole`.
+        One person's such rows share `whole` equally, for tables of a row and those before it.
         """
         return self.divided(table, (self.tables[table].rank >= before).astype(np.int64))
 
@@ -234,7 +235,7 @@ def nested_whole(layout: Layout, table: int) -> int:
 
 
 def nested_shares(persons: Persons, table: int, parts: IntArray) -> IntArray:
-    """Return `Persons.divided` as releases of earlier versions had it: rows share what their parent row has."""
+    """Return `Persons.divided`, (rows,), as releases of earlier versions had it: rows share their parent row's weight."""
     rows, above = persons.tables[table], persons.shares(persons.layout.tables[table].parent)
     every = np.bincount(rows.parent, parts, len(above)).astype(np.int64)[rows.parent]
     one = _nested_one(persons.layout, table)
