@@ -235,7 +235,7 @@ def nested_whole(layout: Layout, table: int) -> int:
 
 
 def nested_shares(persons: Persons, table: int, parts: IntArray) -> IntArray:
-    """Return `Persons.divided`, (rows,), as releases of earlier versions had it: rows share their parent row's weight."""
+    """Return `Persons.divided`, (rows,), as earlier versions had it: rows share what their parent row has."""
     rows, above = persons.tables[table], persons.shares(persons.layout.tables[table].parent)
     every = np.bincount(rows.parent, parts, len(above)).astype(np.int64)[rows.parent]
     one = _nested_one(persons.layout, table)
