@@ -444,7 +444,7 @@ class _Pass:
         return above[index] * days + self.persons.tables[self.table].values[barrier.days][index]
 
     def _of_parent(self, table: PersonTable) -> IntArray:
-        """Return, for each row, the group of an ancestor row's attribute, (rows,)."""
+        """Return, for each row, the group of an ancestor row's attribute, on which the row's law depends, (rows,)."""
         above = self.persons.tables[table.above]
         grouping = _grouping(table)
         return grouping.of(above[table.other], above.group)[self.persons.ancestor(table.table, table.above)]

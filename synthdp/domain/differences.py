@@ -131,7 +131,10 @@ def _period(schema: DatabaseSchema, table: str) -> str | None:
 
 
 def _days(column: Column) -> Steps | None:
-    """Return the days of a date column with one grid point per day; ``None`` for any other column."""
+    """Return the first and last day, as `Steps`, of a date column with one grid point per day; else ``None``.
+
+    Only between such columns is a difference in days one of grid points.
+    """
     if not isinstance(column, Date) or not column.is_complete:
         return None
     support = column.support()

@@ -299,7 +299,7 @@ def _class_values(column: Column, indices: IntArray) -> FloatArray:
 def _different(indices: IntArray, size: int) -> tuple[IntArray, IntArray]:
     """Return the distinct grid indices, sorted, and the position of each index among them.
 
-    Where many are given this is faster than ``np.unique``.
+    So each different one is decoded once.  Where many are given this is faster than ``np.unique``.
     """
     if len(indices) < size // 8:
         different, place = np.unique(indices, return_inverse=True)
