@@ -52,9 +52,10 @@ class DaysToHeaps:
         return self.barrier.table, self.barrier.attribute
 
     def logarithms(self, likely: FloatArray, first: IntArray, group: IntArray, related: FloatArray) -> FloatArray:
-        """Return what is added to the logarithms of the days, (rows, cells of the days).
+        """Return what is added to the logarithms of the days, (rows, cells of the days), for rows on single days.
 
-        How many more rows there are, for each that ends elsewhere, as some end on single days; 0 where none ends elsewhere.
+        It is the logarithm of how many rows have the days, for each that ends elsewhere than on a single day; 0 where
+        none ends elsewhere.
 
         Parameters
         ----------
@@ -76,7 +77,10 @@ class DaysToHeaps:
 
 
 def days_to_heaps(layout: Layout, barriers: Iterable[Barrier]) -> Mapping[Key, DaysToHeaps]:
-    """Return by table and days the single second days that are cells of their own, beside cells of several days."""
+    """Return by table and days the second days that are cells of their own, where other cells hold several days.
+
+    Many rows may end on such a day, and days that lead there must then be drawn more often.
+    """
     found = {}
     for barrier in barriers:
         if not barrier.days:

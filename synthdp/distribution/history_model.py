@@ -330,9 +330,9 @@ class _Pass:
         return {name: np.zeros((2, many), np.int64) for name in sorted(looked)}
 
     def _logarithms(self, law: _Law, rank: int, index: IntArray, given: Sequence[tuple[int, IntArray]]) -> FloatArray:
-        """Return unnormalised log-probabilities, (rows, cells), of an attribute in some rows.
+        """Return unnormalised log-probabilities, (rows of ``index``, cells), of an attribute in some rows.
 
-        `IMPOSSIBLE` where rules forbid.
+        `IMPOSSIBLE` where rules forbid.  ``given`` has factors by number, and the rows' indices on their first axes.
         """
         rows, layout, of = self.persons.tables[self.table], self.model.layout.tables[self.table], law.of
         z: FloatArray = of.base[rows.group[index]] if len(of.base) > 1 else np.repeat(of.base, len(index), axis=0)
@@ -363,7 +363,10 @@ class _Pass:
     def _to_heaps(
         self, heaps: DaysToHeaps, laws: Sequence[_Law], rank: int, index: IntArray, sums: Mapping[str, IntArray]
     ) -> FloatArray:
-        """Return (rows, cells of days) what single second days add to the logarithms of the days."""
+        """Return what single second days add to the logarithms of the days that lead there, (rows, cells of the days).
+
+        So that days are drawn as often as rows have them that end on such a day; see `DaysToHeaps`.
+        """
         names = [law.of.attribute for law in laws]
         law, rows = laws[names.index(heaps.barrier.attribute)], self.persons.tables[self.table]
         later = {*names[names.index(heaps.barrier.days) :]}
@@ -441,7 +444,7 @@ class _Pass:
         return above[index] * days + self.persons.tables[self.table].values[barrier.days][index]
 
     def _of_parent(self, table: PersonTable) -> IntArray:
-        """Return, for each row, the group of an ancestor row's attribute, (rows,)."""
+        """Return, for each row, the group of an ancestor row's attribute, on which the row's law depends, (rows,)."""
         above = self.persons.tables[table.above]
         grouping = _grouping(table)
         return grouping.of(above[table.other], above.group)[self.persons.ancestor(table.table, table.above)]
@@ -462,7 +465,7 @@ class _Pass:
     def _given_one(
         self, table: PersonTable, above: IntArray | None, index: IntArray, sums: Mapping[str, IntArray], *, back: int
     ) -> IntArray:
-        """Return, for some rows, the group of the conditioning attribute of a two-attribute table, (given rows,).
+        """Return, for the rows of ``index``, the group of a two-attribute table's conditioning attribute, (rows,).
 
         For tables of equal values it is the cell in the earlier row.  For the period of a first row it is one more
         group than there are.
@@ -508,7 +511,7 @@ def _groupings_of(one: Conditional) -> tuple[tuple[Grouping, ...], tuple[int, ..
 
 
 def _by_group(probability: FloatArray, grouping: Grouping, rows: Rows, index: IntArray) -> FloatArray:
-    """Return the probability of each group of cells, (rows, groups), from the probabilities of cells."""
+    """Return the probability of each group of cells, (rows, groups), from those of cells, to be added to a table."""
     found = np.empty((len(index), grouping.size))
     for g, here in _periods(grouping, rows, index):
         found[here] = probability[here] @ (grouping.groups[g][:, None] == np.arange(grouping.size)).astype(np.float64)
@@ -644,7 +647,10 @@ def _drawn(probability: FloatArray, rng: Generator) -> IntArray:
 
 
 def _add_ranks(both: IntArray, mine: list[Conditional], name: str, rows: Rows, index: IntArray) -> None:
-    """Pass the sum and the number of ranks so far on to the next row of the same parent, in place."""
+    """Pass the sum and the number of ranks so far on to the next row of the same parent, in place.
+
+    ``both`` holds them, (2, all rows), of the attribute ``name``; a row's law may depend on the mean rank before it.
+    """
     grouping = next(
         f.table.other_grouping for c in mine for f in c.factors if f.table.kind is Kind.BEFORE and f.table.other == name
     )

@@ -272,7 +272,7 @@ def tree_cells(shape: Sequence[int], cliques: Iterable[Clique]) -> int:
 
 @lru_cache(maxsize=2**14)
 def _columns(mask: int) -> Clique:
-    """Return the columns whose bits are set in a mask, in increasing order."""
+    """Return the columns whose bits are set in a mask, in increasing order: sets of columns are kept as such masks."""
     columns = []
     while mask:
         lowest = mask & -mask

@@ -269,7 +269,10 @@ def _conditional(log: FloatArray, separator: SubTable) -> tuple[FloatArray, Floa
 
 
 def _eliminated_marginal(model: Graphical, clique: Clique, max_cells: int) -> Table:
-    """Return the table of a clique that no node contains, by eliminating columns within each tree."""
+    """Return the probabilities of a clique that no node contains, (cells,), by eliminating columns within each tree.
+
+    No table on the way may have more than ``max_cells`` cells.
+    """
     tree, queried = model.tree, set(clique)
     _check_cells(tree.shape, queried, clique, max_cells)
     below = [queried.intersection(node) for node in tree.nodes]

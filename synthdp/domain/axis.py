@@ -69,7 +69,10 @@ class Axis:
 
     @property
     def points_in_file(self) -> dict[str, int]:
-        """The number of grid points, for a file; stored only where their widths differ."""
+        """What a file stores of the grid: ``{"points": n}``, the number of grid points, if widths differ; else empty.
+
+        By it `of_file` knows whether the starts are those of a grid of today.
+        """
         return {"points": self.grid.size} if self.grid.runs else {}
 
     def __repr__(self) -> str:

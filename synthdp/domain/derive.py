@@ -39,10 +39,10 @@ def derive(schema: Schema, rule: Derived, raw: Mapping[str, RawColumn]) -> RawCo
 
 
 def followed(schema: Schema, name: str) -> tuple[str, GridIndices]:
-    """Return the modelled column that a looked-up column depends on, and the grid index each point leads to.
+    """Return the modelled column that a looked-up column ``name`` depends on, and where its grid points lead.
 
-    So conditions on derived columns become conditions on modelled ones.  A modelled column is looked up by itself.
-    Only releasable grid points are meant; (releasable,).
+    That is, for each releasable grid point of the modelled column, (releasable,), the grid index of ``name``.  So
+    conditions on derived columns become conditions on modelled ones.  A modelled column leads to itself.
 
     Raises
     ------
@@ -72,7 +72,11 @@ def leading_to(schema: Schema, name: str, wanted: BoolArray) -> BoolArray:
     schema, name
         The column.
     wanted
-        (releasable,) its grid points, among the points that a released row may have; the result is shaped alike.
+        Which of its grid points, among the points that a released row may have.
+
+    Returns
+    -------
+    A mask of the modelled column's releasable grid points, (its releasable,).
     """
     return np.asarray(wanted[followed(schema, name)[1]])
 

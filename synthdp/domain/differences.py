@@ -49,7 +49,11 @@ class Difference:
         return f"#{self.second[1]} - {first}" if self.sign > 0 else f"#{first} - {self.second[1]}"
 
     def points(self, first: AnyArray, second: AnyArray, columns: tuple[Column, Column]) -> IntArray:
-        """Return the grid points of the differences of two days' grid points; all (n,)."""
+        """Return the grid points of ``column``, the difference in days, from two days' grid points; all (n,).
+
+        ``columns`` are the two days' columns.  A missing day gives the missing value, a difference out of range gives
+        "other".
+        """
         grids = tuple(grid_of(one) for one in columns)
         mine = grid_of(self.column)
         a, b = (one.astype(np.int64) for one in (first, second))
@@ -127,7 +131,10 @@ def _period(schema: DatabaseSchema, table: str) -> str | None:
 
 
 def _days(column: Column) -> Steps | None:
-    """Return the days of a date column with one grid point per day; ``None`` for any other column."""
+    """Return the first and last day, as `Steps`, of a date column with one grid point per day; else ``None``.
+
+    Only between such columns is a difference in days one of grid points.
+    """
     if not isinstance(column, Date) or not column.is_complete:
         return None
     support = column.support()

@@ -166,7 +166,7 @@ def universe(domain: Domain, *, limit: int = MAX_CELLS) -> Codes:
 def releasable_axis(axis: Axis) -> Axis:
     """Return the axis with its never-released cells merged into its first released one.
 
-    A public rule: values outside of the domain are then counted in that cell.
+    Values outside of the domain are then counted in that cell, a public rule, and every cell can be released.
     """
     first = int(np.flatnonzero(axis.releasable)[0])
     merged = np.where(axis.releasable[axis.cells], axis.cells, first)

@@ -145,7 +145,7 @@ def _encode_labels(levels: Sequence[Level], grid: Grid, raw: Labels) -> IntArray
 
 
 def _position(position: dict[Any, int], level: object, other: int, null: int) -> int:
-    """Return the grid index of one label; a label that cannot be compared counts as unknown."""
+    """Return the grid index of one label: ``null`` if it is missing, ``other`` if unknown or not to be compared."""
     try:
         if level is None or (isinstance(level, float) and math.isnan(level)):
             return null
@@ -299,7 +299,7 @@ def _class_values(column: Column, indices: IntArray) -> FloatArray:
 def _different(indices: IntArray, size: int) -> tuple[IntArray, IntArray]:
     """Return the distinct grid indices, sorted, and the position of each index among them.
 
-    Where many are given this is faster than ``np.unique``.
+    So each different one is decoded once.  Where many are given this is faster than ``np.unique``.
     """
     if len(indices) < size // 8:
         different, place = np.unique(indices, return_inverse=True)

@@ -70,7 +70,10 @@ def keys_of_pattern(pattern: str, first: int, rows: int) -> list[str]:
 
 
 def scattered(numbers: AnyArray, size: int) -> AnyArray:
-    """Permute the numbers 0..size - 1 by a fixed, random-looking permutation; returns the images, (n,) uint64."""
+    """Return the images of ``numbers``, (n,) uint64, under a fixed, random-looking permutation of 0..size - 1.
+
+    Keys made of row numbers by it are different, but not in the order of the rows.
+    """
     half = np.uint64(max(1, ((size - 1).bit_length() + 1) // 2))
     image, walking = _feistel(numbers, half), np.arange(len(numbers))
     walking = walking[image >= np.uint64(size)]
@@ -81,7 +84,10 @@ def scattered(numbers: AnyArray, size: int) -> AnyArray:
 
 
 def _feistel(numbers: AnyArray, half: np.uint64) -> AnyArray:
-    """Permute numbers of two halves of ``half`` bits each by `ROUNDS` rounds of a Feistel network."""
+    """Return the images of numbers of 2 ``half`` bits, (n,), after `ROUNDS` rounds of a Feistel network.
+
+    It is one to one, whatever its rounds mix, so that keys never collide.
+    """
     mask = (np.uint64(1) << half) - np.uint64(1)
     left, right = numbers >> half, numbers & mask
     for number in range(ROUNDS):

@@ -139,7 +139,10 @@ class Grid:
         return np.unique(self.points_of(np.array([part * self.steps // count for part in range(count)], np.uint64)))
 
     def parts_of(self, points: AnyArray, count: int) -> IntArray:
-        """Return which of ``count`` equal parts of the range each regular grid point begins in, (n,)."""
+        """Return which of ``count`` equal parts of the range each regular grid point begins in, (n,), counted from 0.
+
+        Parts are equal in values, although grid points near 0 may be finer.
+        """
         if not self.runs:
             return np.asarray(points * count // self.regular)
         return np.asarray(np.searchsorted(self.even_starts(count), points, side="right") - 1)

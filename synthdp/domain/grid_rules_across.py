@@ -43,7 +43,10 @@ class Barrier:
 
 @lru_cache(maxsize=4)
 def barriers_of(layout: Layout) -> tuple[Barrier, ...]:
-    """Return the cells that rules on two columns forbid, in the order in which a person's attributes are drawn."""
+    """Return the restrictions by rules on two columns, each on the column drawn later, given the earlier one.
+
+    Those of differences of days come last.
+    """
     found = [_barrier(layout, one) for one in layout.schema.conditions]
     return (*found, *(one for between in layout.differences.values() for one in _of_days(layout, between)))
 

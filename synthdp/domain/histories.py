@@ -113,7 +113,7 @@ class TableLayout:
 
     @property
     def groups(self) -> int:
-        """Number of groups of periods by which attributes are counted."""
+        """Number of groups of periods by which attributes are counted, at most `MOST_GROUPS`; 1 without periods."""
         return 1 if self.periods is None else min(self.periods.grid.regular, MOST_GROUPS)
 
     @property

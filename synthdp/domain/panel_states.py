@@ -86,7 +86,7 @@ class PanelStates:
         return int(self.count**self.window)
 
     def of_rows(self, indices: Mapping[str, GridIndices]) -> IntArray:
-        """Return the state of every row, (n,), from grid indices by column."""
+        """Return the state of every row, (n,), from grid indices by column; `absent` if a value does not fit."""
         place = np.full(int(np.prod(self.domain.shape)), self.absent, np.int64)
         place[self.cells] = np.arange(len(self.cells))
         return np.asarray(place[self.domain.ravel(self.domain.codes(indices), range(len(self.domain)))])

@@ -191,7 +191,10 @@ class Refinement:
         return narrow(found, self.fine.grid.size)
 
     def indices_among(self, allowed: BoolArray, cells: AnyArray, rng: Generator) -> GridIndices:
-        """Draw an allowed grid point in each given fine cell, (n,); every such cell has one."""
+        """Draw an allowed grid point in each given fine cell, (n,), as rows under conditions need; every cell has one.
+
+        Round numbers come as often as ``rounding`` says.
+        """
         good = np.flatnonzero(allowed[: self.fine.grid.releasable])
         place = _drawn(self.fine.cells_of(good.astype(np.uint32)), self._likely(good), self.fine.size, cells, rng)
         return narrow(good[place], self.fine.grid.size)

@@ -19,7 +19,10 @@ from synthdp.queries.trigonometric import Factor, Indicator, TensorBasis, Term
 
 
 def out_of_domain_indicators(domain: Domain) -> tuple[Indicator | None, ...]:
-    """Return, for each column, the indicator function of its out-of-domain cell; ``None`` where it has no such cell."""
+    """Return, for each column, the indicator function of its (first) out-of-domain cell; ``None`` where it has none.
+
+    The averages of these functions tell which fraction of the rows is out of domain.
+    """
     found: list[Indicator | None] = []
     for j, axis in enumerate(domain.axes):
         cells = np.flatnonzero(~axis.releasable)

@@ -297,7 +297,10 @@ def chebyshev_grid(nodes: int = 201) -> ChebyshevGrid:
 
 
 def chebyshev_moments(nodes: FloatArray, count: int) -> FloatArray:
-    """Return the values of the Chebyshev polynomials T_1 … T_count at (N,) points of [−1, 1], (count, N)."""
+    """Return the values of the Chebyshev polynomials T_1 … T_count at (N,) points of [−1, 1], (count, N).
+
+    Their averages over a distribution on the points are its moments.
+    """
     return np.cos(np.arange(1, count + 1)[:, None] * np.arccos(nodes)[None, :])
 
 
@@ -361,7 +364,10 @@ def product_max_entropy(
 
 
 def _checked(moments: FloatArray, stddev: FloatArray | float) -> tuple[FloatArray, FloatArray]:
-    """Return (columns, moments) moments and variances, floored; raise ParameterError for other shapes."""
+    """Return (columns, moments) moments and variances of their noise, at least the square of `_LEAST_STDDEV`.
+
+    Raise ParameterError for other shapes, numbers that are not finite, or negative standard deviations.
+    """
     b = np.asarray(moments, dtype=np.float64)
     if b.ndim != 2 or b.shape[1] == 0:
         raise ParameterError(f"moments must have shape (columns, moments), not {b.shape}")

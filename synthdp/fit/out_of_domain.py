@@ -87,10 +87,11 @@ class OutOfDomain:
         return [int(cells.sum()) for cells in self.releasable]
 
     def remove(self, table: NoisyTable) -> NoisyTable:
-        """Return a table over all cells as it would be if all rows were in domain; 0 in the other cells.
+        """Return a table over all cells as it would be if all rows were in domain; 0 in cells out of domain.
 
         Its effect of each set of columns is taken from the rows in domain in these columns, scaled to the total.  An
-        interaction alone says nothing of the rows that it leaves out: it is scaled up as if these were independent.
+        interaction alone says nothing of the rows that it leaves out: it is only scaled up as if these were
+        independent.  Noise grows as the counts do.
         """
         releasable = self.releasable
         if table.alone:
@@ -126,18 +127,21 @@ class OutOfDomain:
         return NoisyTable(clique=table.clique, counts=found.ravel(), stddev=table.stddev * largest)
 
     def inside(self, table: NoisyTable) -> NoisyTable:
-        """Return the table without out-of-domain rows, as `remove` does, with only the cells in domain."""
+        """Return the table as it would be if all rows were in domain, see `remove`, with only the cells in domain."""
         return in_domain_cells(self.remove(table), self.releasable)
 
     def pooled(self, tables: Sequence[NoisyTable]) -> GLSEffects:
-        """Return main effects and interactions pooled over tables, without out-of-domain rows.
+        """Return main effects and interactions pooled over tables, over the cells in domain alone.
 
-        They are over the cells in domain.
+        They are in rows and scaled as if all rows were in domain, as a model for release has no others.
         """
         return gls_effects([self.inside(table) for table in tables], self.sizes, total=self.total)
 
     def consistent(self, tables: Sequence[NoisyTable]) -> tuple[NoisyTable, ...]:
-        """Return the tables without out-of-domain rows and made to agree, as `make_consistent` does, over all cells."""
+        """Return the tables scaled as if all rows were in domain, and made to agree as `make_consistent` does.
+
+        They are over all cells, with 0 in those out of domain.
+        """
         agreed = make_consistent([self.inside(table) for table in tables], self.sizes, total=self.total)
         return tuple(all_cells(table, self.releasable) for table in agreed)
 
@@ -243,7 +247,7 @@ def merged_tables(measurements: Iterable[Measurements], domain: Domain) -> list[
 
 
 def pooled_repeats(tables: Iterable[NoisyTable]) -> list[NoisyTable]:
-    """Average tables of merged codes by precision where they have the same columns and groups."""
+    """Return tables of merged codes, those of the same columns and groups averaged by precision to one."""
     found: dict[tuple[Clique, tuple[bytes, ...]], NoisyTable] = {}
     for table in tables:
         key = table.clique, tuple(np.asarray(groups, np.int64).tobytes() for groups in table.groups or ())
@@ -258,7 +262,7 @@ def pooled_repeats(tables: Iterable[NoisyTable]) -> list[NoisyTable]:
 
 
 def merged_in_domain(merged: Iterable[NoisyTable], out_of_domain: OutOfDomain) -> list[NoisyTable]:
-    """Return tables of merged codes without out-of-domain rows, over the codes in domain alone.
+    """Return tables of merged codes, scaled as if all rows were in domain, over the groups in domain alone.
 
     Parameters
     ----------
@@ -281,7 +285,7 @@ def merged_in_domain(merged: Iterable[NoisyTable], out_of_domain: OutOfDomain) -
 def consistent_merged(
     tables: Sequence[NoisyTable], merged: Sequence[NoisyTable], out_of_domain: OutOfDomain
 ) -> tuple[NoisyTable, ...]:
-    """Return tables of merged codes without out-of-domain rows that agree with the tables of all codes; none of none.
+    """Return tables of merged codes that agree with the tables of all codes, scaled as if all rows were in domain.
 
     Parameters
     ----------
@@ -310,5 +314,5 @@ def consistent_merged(
 
 
 def _remaining(groups: IntArray, kept: BoolArray) -> BoolArray:
-    """Return which groups, (groups,), contain a code that is kept."""
+    """Return which groups of merged codes, (groups,), contain a code that is kept; ``groups`` has the group of each."""
     return np.bincount(groups, weights=kept) > 0

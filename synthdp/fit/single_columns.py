@@ -102,7 +102,7 @@ def _table_of(name: str, kind: Column, measured: Sequence[Measurements]) -> tupl
 def _density_of(
     name: str, kind: Column, measured: Sequence[Measurements], total: float
 ) -> tuple[Axis, FloatArray] | None:
-    """Estimate a column's rows per cell from linear queries that are no tables.
+    """Return a column's axis and its estimated rows in each cell, (cells,), from linear queries that are no tables.
 
     ``None`` if no query tells its cells apart.
 

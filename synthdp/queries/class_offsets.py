@@ -80,7 +80,11 @@ class ClassOffsets(LinearFamily):
         return RecordBounds(Norms(largest, largest**2, largest), in_two.either(Norms(span, span**2, span)))
 
     def features(self, codes: Codes) -> Features:
-        """Return what each row, (n, 1) codes, adds to each class's sum, (n, k)."""
+        """Return what each row, (n, 1) codes, adds to each class's sum, (n, k).
+
+        That is its cell's distance from the middle of its class, in 1 / `UNIT` of half the class's width; 0 for all
+        other classes.
+        """
         return self._offsets[codes[:, 0]]
 
     @property
@@ -92,16 +96,19 @@ class ClassOffsets(LinearFamily):
         return Marginals(self.domain, ((0,),))
 
     def sums(self, codes: Codes) -> Totals:
-        """Return the sums over some rows, (k,)."""
+        """Return each class's sum of its rows' distances from its middle, (k,), in 1 / `UNIT` of half its width."""
         return self.of_tables(self.counted.sums(codes))
 
     def of_tables(self, counts: Totals) -> Totals:
-        """Return the sums over rows, (k,), computed from the counts of `counted`."""
+        """Return the same as `sums`, (k,), from the counts of rows in all cells, (cells,), that `counted` asks for."""
         return np.asarray(counts @ self._offsets, np.int64)
 
 
 def axis_of_offsets(name: str, column: Column, *, parts: int = PARTS) -> Axis:
-    """Return an axis that divides each class of a column into a number of cells, special and missing values apart."""
+    """Return an axis that divides each class of a column into at most ``parts`` cells of about as many grid points.
+
+    Special and missing values have cells of their own.  From its counts the distances from class middles are known.
+    """
     grid, classes = grid_of(column), starts_of_classes(column)
     ends = np.append(classes[1:], grid.regular)
     inside = [begin + np.arange(parts) * (end - begin) // parts for begin, end in zip(classes, ends, strict=True)]
@@ -126,9 +133,9 @@ def class_middles(column: Column) -> tuple[FloatArray, FloatArray]:
 
 
 def _offsets(axis: Axis) -> IntArray:
-    """Return what a row in each cell adds to each class's sum, (cells, classes), in multiples of 1 / `UNIT`.
+    """Return what a row in each cell adds to each class's sum of distances from its middle, (cells, classes).
 
-    Cells of special and missing values add 0.
+    It is in whole multiples of 1 / `UNIT` of half the class's width; cells of special and missing values add 0.
     """
     column, support = axis.column, axis.column.support()
     classes = starts_of_classes(column)

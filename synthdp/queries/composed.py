@@ -60,7 +60,7 @@ class Stack(LinearFamily):
         return reduce(RecordBounds.plus, scaled)
 
     def features(self, codes: Codes) -> Features:
-        """Return the parts' features side by side, (n, k)."""
+        """Return the parts' features of each row side by side, (n, k), scaled to the common denominator."""
         return np.hstack([part.features(codes) * (self.denominator // part.denominator) for part in self.parts])
 
     def sums(self, codes: Codes) -> Totals:
@@ -114,11 +114,11 @@ class Subset(LinearFamily):
         return RecordBounds(self._at_most(self.family.bounds.one), self._at_most(self.family.bounds.swap))
 
     def features(self, codes: Codes) -> Features:
-        """Return the chosen features, (n, k)."""
+        """Return the features of each row under the chosen queries, (n, k)."""
         return self.family.features(codes)[:, self.positions]
 
     def sums(self, codes: Codes) -> Totals:
-        """Return the chosen sums, (k,)."""
+        """Return the sums of the chosen queries over some rows, (k,)."""
         return self.family.finish(self.family.sums(codes))[self.positions]
 
     def _at_most(self, norms: Norms) -> Norms:
@@ -174,7 +174,7 @@ class FittingRows(LinearFamily):
         return found
 
     def sums(self, codes: Codes) -> Totals:
-        """Return the sums over the rows that fit, (k,)."""
+        """Return the family's sums, (k,), over those of some rows whose values all fit the schema."""
         return self.family.finish(self.family.sums(codes[self._fits(codes)]))
 
     def _fits(self, codes: Codes) -> BoolArray:

@@ -111,7 +111,10 @@ class TellsNoisyTables(Protocol):
 
 
 def ordered(clique: Clique, counts: AnyArray, shape: Sequence[int]) -> FloatArray:
-    """Transpose a table whose axes are a clique's columns to increasing column order, and flatten it."""
+    """Return a table whose axes are a clique's columns, transposed to increasing column order, as (cells,) flat counts.
+
+    `NoisyTable` takes no other order; ``shape`` has the sizes of the axes as given.
+    """
     return np.asarray(counts.reshape(shape).transpose(np.argsort(clique, kind="stable")), np.float64).ravel()
 
 

@@ -112,7 +112,7 @@ class MarginalDistances(Score):
         return self.queries
 
     def of_tables(self, counts: Totals) -> Totals:
-        """Return the answers computed from the counts of `counted`."""
+        """Return the distances, (k,) as of `finish`, from the counts of rows, (queries.k,), that `counted` asks for."""
         return self.finish(counts)
 
     def add_sums(self, totals: Totals, codes: Codes, *, adding: AbstractContextManager[object]) -> None:
@@ -125,7 +125,7 @@ class MarginalDistances(Score):
         return self.queries.k
 
     def finish(self, sums: Totals) -> Totals:
-        """Return the distances, (k,), in multiples of 1 / ``denominator``."""
+        """Return each table's L1 distance from the expected one, (k,), in multiples of 1 / ``denominator`` rows."""
         offsets = self.queries.offsets  # table by table: all cells together may be many times what one has
         parts = [slice(*ends) for ends in itertools.pairwise(offsets.tolist())]
         return np.array([np.abs(sums[part] * self.denominator - self.expected[part]).sum() for part in parts], np.int64)
@@ -312,7 +312,7 @@ class PairDistances:
         add_pair_counts(totals, codes, self.domain.shape, adding=adding)
 
     def finish(self, sums: Totals) -> Totals:
-        """Return the distances, (k,), in multiples of 1 / ``denominator``."""
+        """Return the L1 distance of each pair's table from independent columns', (k,), in 1 / ``denominator`` rows."""
         found = [
             np.add.reduceat(np.abs(counts * self.denominator - self._expected(j)).sum(axis=0), starts)
             for j, (counts, starts) in enumerate(pair_tables(sums, self.domain.shape))

@@ -108,7 +108,7 @@ class Interactions(LinearFamily):
         )
 
     def features(self, codes: Codes) -> Features:
-        """Return what each row adds to each of the k sums, (n, k)."""
+        """Return what each row adds to each cell of the centred, weighted tables, (n, k), in whole numbers."""
         return np.hstack(
             [
                 self._centred(np.asarray(table, np.int64), clique, weight)
@@ -122,11 +122,11 @@ class Interactions(LinearFamily):
         return Marginals(self.domain, self.cliques)
 
     def sums(self, codes: Codes) -> Totals:
-        """Return the sums over some rows, (k,): the tables are counted, then centred."""
+        """Return all cells of the centred, weighted tables of some rows, (k,): counted first, then centred, exactly."""
         return self.of_tables(self.counted.sums(codes))
 
     def of_tables(self, counts: Totals) -> Totals:
-        """Return the (k,) sums over rows, computed from the counts of `counted`."""
+        """Return the same as `sums`, (k,), from the counts of rows in the tables that `counted` asks for."""
         tables = self.counted.split(counts)
         parts = [
             self._centred(table[None, :], clique, weight)[0]
@@ -187,9 +187,9 @@ def _together(parts: Sequence[tuple[Norms, int]]) -> Norms:
 
 @cache
 def norms_of_one(shape: tuple[int, ...]) -> Norms:
-    """Return the exact norms of what one record adds to an interaction.
+    """Return the exact norms of what one record x adds to an interaction of weight 1: its sensitivity.
 
-    The product of n_j [x_j = i_j] - 1 over all cells i.
+    It adds the product over columns j of n_j [x_j = i_j] - 1 to each cell i; ``shape`` has the n_j.
     """
     return Norms(
         math.prod(2 * (n - 1) for n in shape), math.prod(n * (n - 1) for n in shape), math.prod(n - 1 for n in shape)

@@ -379,11 +379,11 @@ class OfTables(Statistic, Protocol):
 
     @property
     def counted(self) -> Marginals:
-        """The tables."""
+        """The tables from whose counts of rows the answers follow."""
         ...
 
     def of_tables(self, counts: Totals) -> Totals:
-        """Return the (k,) answers by the counts of the tables."""
+        """Return the (k,) answers from the counts of rows in the tables' cells, one flat table after the other."""
         ...
 
 

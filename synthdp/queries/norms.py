@@ -196,7 +196,10 @@ def whole_numbers(name: str, values: object) -> IntArray:
 
 
 def expectations(name: str, values: object, *, most: int = LARGEST_EXPECTATION) -> IntArray:
-    """Return expected sums as a read-only int64 array, clipped to ±``most``; raises as `whole_numbers` does."""
+    """Return expected sums as a read-only int64 array, clipped to ±``most``, so that differences from sums fit 64 bits.
+
+    Raises as `whole_numbers` does.
+    """
     return frozen(np.clip(_checked(name, values).astype(np.int64, copy=False), -most, most))
 
 

@@ -94,7 +94,10 @@ class ClippedProducts(LinearFamily):
         return RecordBounds.of(Norms.within(self.k, self.norm, l2_squared=self.norm**2))
 
     def features(self, codes: Codes) -> Features:
-        """Return each row's clipped products as whole numbers, rounded towards 0, (n, k)."""
+        """Return each row's products after clipping, (n, k), in whole multiples of 1 / ``denominator``.
+
+        They are rounded towards 0, so that the norm stays within ``norm``.
+        """
         scores = scores_of(self.scores, codes)
         left, right = self.pairs
         return np.trunc(scores[:, left] * scores[:, right] * self.clipping(scores)[:, None]).astype(np.int64)
@@ -190,7 +193,7 @@ class PairProducts(LinearFamily):
         return RecordBounds.of(Norms.within(self.k, self.most))
 
     def features(self, codes: Codes) -> Features:
-        """Return each row's products, clipped to ±``most``, (n, k)."""
+        """Return each row's products, each clipped to ±``most``, (n, k), in whole multiples of 1 / ``denominator``."""
         scores = scores_of(self.scores, codes)
         left, right = self.pairs
         return np.asarray(np.clip(scores[:, left] * scores[:, right], -self.most, self.most), np.int64)

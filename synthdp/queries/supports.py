@@ -140,7 +140,7 @@ class SparseQuery(Protocol):
         ...
 
     def support(self) -> Support:
-        """Return the listed keys with their weights."""
+        """Return the keys on which the query is not zero, listed, and its values there."""
         ...
 
 
@@ -188,7 +188,7 @@ class KeyList:
         return len(self.listed.keys)
 
     def support(self) -> Support:
-        """Return the listed keys with their weights."""
+        """Return the listed keys and the query's values on them."""
         return self.listed
 
 
@@ -224,7 +224,7 @@ class SparseConjunction:
         return size
 
     def support(self) -> Support:
-        """Return the listed keys with their weights.
+        """Return all keys that satisfy the literals, each with the value 1, which is stored as `DENOMINATOR`.
 
         Raises
         ------

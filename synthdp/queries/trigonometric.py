@@ -142,7 +142,7 @@ class TensorBasis(LinearFamily):
         return RecordBounds.of(one, self.swap)
 
     def real_features(self, codes: Codes) -> FloatArray:
-        """Return the unrounded terms, (n, k)."""
+        """Return the terms of each row as real numbers in [-1, 1], (n, k), before they are rounded."""
         values = {
             factor: table[codes[:, j]] for j, tables in enumerate(self._tables) for factor, table in tables.items()
         }
@@ -153,7 +153,7 @@ class TensorBasis(LinearFamily):
         return features.T
 
     def features(self, codes: Codes) -> Features:
-        """Return the terms rounded to whole multiples of 1 / ``denominator``, (n, k)."""
+        """Return the terms of each row, (n, k), rounded to whole multiples of 1 / ``denominator``."""
         return np.rint(self.real_features(codes) * self.denominator).astype(np.int64)
 
 

@@ -253,7 +253,10 @@ class _Master:
 
 
 def _empty_program(dual: L1Dual) -> highspy.Highs:
-    """Return a HiGHS program with the dual's variables and bounds, and no grid points yet."""
+    """Return a HiGHS program with the dual's variables, bounds and costs, but no constraints yet.
+
+    `_Master.add` adds one constraint per grid point.
+    """
     import highspy
 
     solver = highspy.Highs()

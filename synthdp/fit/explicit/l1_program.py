@@ -175,7 +175,9 @@ class L1Program:
 
 
 def mixture_of(problem: FitProblem, columns: Columns) -> Mixture:
-    """Return the best mixture of the prior, the best column and the latest ones, by one linear program.
+    """Return the mixture of the prior, the best column and the latest ones that fits best, by one linear program.
+
+    A column is a distribution over the support points, from one multiplicative update of the prior.
 
     The program is posed on its dual: y as two parts between 0 and r, and z, with a row per column t,
 
@@ -221,7 +223,7 @@ def mixture_of(problem: FitProblem, columns: Columns) -> Mixture:
 
 
 def told(error: Exception) -> str:
-    """Return an error's type and the start of its message, for a reason.
+    """Return an error's type and the start of its message, in brackets, for a receipt's sentence on a failed fit.
 
     This reveals nothing, as solvers see public numbers only.
     """
@@ -230,12 +232,15 @@ def told(error: Exception) -> str:
 
 
 def _of_a_later_one(failure: str) -> str:
-    """Return the sentence on a linear program that failed, where a later one did not; none where none failed."""
+    """Return the receipt's sentence on a linear program that failed, where a later one ended well.
+
+    ``failure`` is how it failed; where it is empty, none failed, and the sentence is empty too.
+    """
     return f"A linear program {failure}; the weights are those after a later one, which ended well." if failure else ""
 
 
 def _reason(failure: str, objective_mw: float, objective_lp: float) -> str:
-    """Return the sentence on why a linear program failed, and which weights are released."""
+    """Return the receipt's sentence on how a linear program failed, which weights are released, and both objectives."""
     by_program = objective_lp < objective_mw
     least, most = sorted((objective_lp, objective_mw))
     against = f" against {most:.4g}" if math.isfinite(most) else ""

@@ -89,7 +89,10 @@ class Enumeration:
     def price(
         self, basis: ProductBasis, y: FloatArray, *, incumbents: Codes, threshold: float, count: int, rng: Generator
     ) -> Priced:
-        """Return the best points, at most one for each point of the left half; see `Pricer.price`."""
+        """Return the grid points of highest score, with the proven maximum as bound; see `Pricer.price`.
+
+        Of all points that agree in the columns before `_balanced_cut`, only the best is returned.
+        """
         del incumbents, threshold, rng
         points = math.prod(basis.shape)
         if points > self.max_points:
@@ -130,7 +133,10 @@ class CoordinateAscent:
     def price(
         self, basis: ProductBasis, y: FloatArray, *, incumbents: Codes, threshold: float, count: int, rng: Generator
     ) -> Priced:
-        """Return the local maxima that were found; see `Pricer.price`."""
+        """Return the points where the ascents ended, best first, with an infinite bound; see `Pricer.price`.
+
+        They are local maxima, which prove nothing of other points.
+        """
         del threshold
         codes = self._starts(basis, incumbents=incumbents, rng=rng)
         for _ in range(self.max_sweeps):
@@ -219,7 +225,10 @@ def _half(basis: ProductBasis, columns: range) -> FloatArray:
 
 
 def _line_scores(basis: ProductBasis, y: FloatArray, codes: IntArray, *, j: int) -> FloatArray:
-    """Return (n, N_j): the part of the score that column ``j`` decides, at each of its grid points, from n points."""
+    """Return the part of the score that column ``j`` decides, at each of its grid points, (n, N_j).
+
+    The other columns have the codes of n points, (n, d).  Coordinate ascent moves each point to the largest one.
+    """
     rows, table = basis.tables[j]
     others = np.repeat(y[rows][:, None], codes.shape[0], axis=1)
     for column, shared, values in basis.shared[j]:

@@ -78,7 +78,11 @@ def _collect(basis: ProductBasis, y: FloatArray) -> _Scores:
 def _constraints(
     sizes: IntArray, starts: IntArray, pairs: list[tuple[int, int]], *, variables: int
 ) -> tuple[sp.csc_array, FloatArray]:
-    """Return the equality rows: one choice per column, and both margins of each pair table."""
+    """Return the equality constraints, as a matrix and its right-hand sides.
+
+    One grid point is chosen per column, and both margins of each pair's table are these choices.  ``starts`` is the
+    first variable of each column, and of the pairs' tables.
+    """
     blocks = [_row_block(np.ones((1, size)), start, variables) for size, start in zip(sizes, starts[:-1], strict=True)]
     right = [np.ones(sizes.size)]
     offset = int(starts[-1])
@@ -94,7 +98,7 @@ def _constraints(
 
 
 def _row_block(block: sp.coo_array[np.float64] | FloatArray, start: int, variables: int) -> sp.csr_array:
-    """Return ``block`` as rows over all variables, its first column at ``start``."""
+    """Return a block of constraints as sparse rows over all variables, the block's first column at ``start``."""
     entries = sp.coo_array(block)
     return sp.csr_array((entries.data, (entries.row, entries.col + start)), shape=(entries.shape[0], variables))
 
@@ -102,9 +106,9 @@ def _row_block(block: sp.coo_array[np.float64] | FloatArray, start: int, variabl
 def _program(
     rewards: FloatArray, matrix: sp.csc_array, right: FloatArray, *, binaries: int, seconds: float
 ) -> highspy.Highs:
-    """Return the HiGHS program that maximises ``rewards`` under ``matrix`` x = ``right``.
+    """Return the HiGHS program that maximises rewards'x where ``matrix`` x = ``right`` and 0 <= x <= 1.
 
-    The first variables are binary.
+    The first ``binaries`` variables are 0 or 1.  It stops after ``seconds``.
     """
     model = highspy.HighsModel()
     lp = model.lp_

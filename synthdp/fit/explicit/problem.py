@@ -220,7 +220,7 @@ class FitProblem:
 
     @property
     def start(self) -> Weights:
-        """Return the prior on the simplex, uniform if none was given."""
+        """Return the prior as (m,) weights of sum 1, where a fit begins; uniform if none was given."""
         return np.full(self.m, 1.0 / self.m) if self.prior is None else self.prior
 
     @property
@@ -273,7 +273,10 @@ class FitProblem:
         return float(y @ self.b - np.abs(y) @ np.broadcast_to(self.insensitive, self.b.shape)) + gained
 
     def dual_bound(self, y: FloatArray) -> float:
-        """Return the lower bound of any (k,) vector ``y``, which is clipped to |y| <= r."""
+        """Return the lower bound on every objective that a (k,) vector ``y`` proves once it is clipped to |y| <= r.
+
+        So any vector, wherever it comes from, proves how good a fit is.
+        """
         feasible = np.clip(y, -self.row_weights, self.row_weights)
         return self.bound_from(feasible, self.A.T @ feasible)
 

@@ -117,7 +117,10 @@ class ProductBasis:
         return values
 
     def column_matrix(self, j: int) -> FloatArray:
-        """Return the (k, N_j) tables of column ``j``, ones where a query does not use it."""
+        """Return the (k, N_j) tables of column ``j``, a row per query, which products over columns multiply.
+
+        A row is all ones where its query does not use the column.
+        """
         matrix = np.ones((self.k, self.shape[j]))
         rows, table = self.tables[j]
         matrix[rows] = table

@@ -131,7 +131,7 @@ def _first_rows(problem: FitProblem) -> IntArray:
 
 
 def _over(problem: FitProblem, active: IntArray, dual: L1Dual, *, pivots: int) -> Minimum:
-    """Solve the dual with only the constraints of the ``active`` support points."""
+    """Solve the dual with only the constraints of the ``active`` support points, in at most ``pivots`` steps."""
     rows = dual.rows(problem.A[:, active])
     found = minimise(
         dual.costs,
@@ -147,7 +147,10 @@ def _over(problem: FitProblem, active: IntArray, dual: L1Dual, *, pivots: int) -
 
 
 def _nearly_tight(scores: FloatArray, multipliers: FloatArray) -> BoolArray:
-    """Return which active rows to keep, (active,): the rows that carry weight, and the half nearest to being violated."""
+    """Return which active rows to keep, (active,): the rows that carry weight, and the half nearest to being violated.
+
+    The others are dropped, so that programs stay small.
+    """
     return (multipliers > 0) | (scores >= np.median(scores))
 
 

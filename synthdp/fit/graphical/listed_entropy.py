@@ -136,9 +136,9 @@ class ListedEntropy:
         return self._nearer(weights, effects, total=total) if len(seen.at) else weights
 
     def _nearer(self, weights: Weights, effects: GLSEffects, *, total: float) -> Weights:
-        """Move (cells,) weights towards the measured effects as far as noise supports.
+        """Return (cells,) weights moved towards the measured effects as far as noise supports: the last step of a fit.
 
-        See the end of the class's description.
+        One spread for all potentials of an order, as before, leaves too much where combinations never occur.
         """
         basis = _Basis(effects.shape, [np.full(n, 1 / n) for n in effects.shape])  # noise is independent in it
         seen = _Observed.of(effects, basis)
@@ -260,7 +260,10 @@ def _blocks(columns: Sequence[FloatArray]) -> list[FloatArray]:
 
 
 def _transformed(values: FloatArray, blocks: Sequence[FloatArray]) -> FloatArray:
-    """Multiply a flat table by one matrix along each block of its axes; returns the flat result."""
+    """Multiply a flat table by one matrix along each block of its axes, in order; returns the flat result.
+
+    So the product of all these matrices, (cells, cells), is never made.
+    """
     for block in blocks:
         values = np.asarray((block @ values.reshape(len(block), -1)).T, np.float64)
     return np.ascontiguousarray(values).ravel()
@@ -292,7 +295,10 @@ class _Observed:
 
 
 def _sums(clique: Clique, effect: FloatArray, basis: _Basis) -> tuple[tuple[slice | int, ...], FloatArray]:
-    """Return where the plain features of a clique lie in the table of all features, and their sums over the rows."""
+    """Return where a clique's features lie in the table of all features, and their noisy sums over the rows.
+
+    The sums follow from the clique's pooled effect.  Features are here products of `_contrasts`.
+    """
     for axis, j in enumerate(clique):
         effect = np.moveaxis(np.tensordot(basis.plain[j][1:], effect, axes=(1, axis)), 0, axis)
     return tuple(slice(1, None) if j in clique else 0 for j in range(len(basis.shape))), np.asarray(effect, np.float64)
@@ -337,7 +343,7 @@ class _Problem:
         return _softmax(self._log_weights(potentials))
 
     def _log_weights(self, potentials: FloatArray) -> FloatArray:
-        """Return the log-probability of every cell, (cells,), up to a constant."""
+        """Return the log-probability of every cell, (cells,), up to a constant, under features' potentials, (n,)."""
         every = np.zeros(self.basis.cells)
         every[self.at] = potentials
         return self.basis.combined(every) + self.log_base

@@ -61,7 +61,10 @@ class Dual:
     possible: Sequence[BoolArray]
 
     def masked(self, potentials: Mapping[Clique, FloatArray]) -> Potentials:
-        """Return potentials over all codes (merged ones spread out), with -inf in impossible cells."""
+        """Return potentials as message passing takes them: over all codes, merged ones spread out; -inf if impossible.
+
+        Rules on columns without a table get a potential of 0 and -inf.
+        """
         merged = dict(potentials)
         for table in self.tables:
             cells = table.merged_cells
@@ -76,7 +79,11 @@ class Dual:
         return calibrate_tree(self.tree, self.masked(potentials))
 
     def value_and_gradient(self, potentials: Mapping[Clique, FloatArray]) -> tuple[float, list[FloatArray]]:
-        """Return F and, for each table, total·μ + vθ − y (0 in impossible cells)."""
+        """Return the dual objective F and its gradient in each table's potential θ, (cells,) each, for L-BFGS.
+
+        The gradient is total·μ + vθ − y, in rows, with μ the model's probabilities and y the noisy counts; 0 in
+        impossible cells.
+        """
         calibration = self.calibrated(potentials)
         value = self.total * calibration.log_partition
         gradients: list[FloatArray] = []
@@ -175,9 +182,9 @@ class _Fit:
             self.exchanges[root_of[home]].append(exchange)
 
     def sweep(self, root: int) -> float:
-        """Fit every table of one tree once, then move what they share.
+        """Fit every table of the tree of ``root`` once, then shift potential between nested tables.
 
-        Return the largest ‖change of a table‖₁ / total.
+        Return the largest ‖change of a table‖₁ / total, by which sweeps are stopped.
         """
         moved = 0.0
         for action, i in self.tree.sweep(root):
@@ -192,7 +199,10 @@ class _Fit:
         return moved
 
     def _step(self, i: int, table: _HeldTable) -> float:
-        """Fit one table's potential exactly at node ``i``, update the node, and return the change of the table."""
+        """Fit one table's potential exactly at node ``i``, update the node, and return how far the table moved.
+
+        That is the sum of absolute changes of its counts, as a fraction of all rows.
+        """
         belief = self.beliefs[i]
         expected = table.inside.margin(belief)
         factor = rake(
@@ -207,7 +217,10 @@ class _Fit:
         return float(np.abs(expected * factor - expected).sum()) / self.total
 
     def _pass(self, child: int, *, source: int, sink: int) -> None:
-        """Pass the separator's margin from node ``source`` to node ``sink``, which is rescaled to it."""
+        """Pass the margin on the separator of ``child`` and its parent from one of them to the other.
+
+        ``sink`` is rescaled to the margin of ``source``, so that both agree again.
+        """
         upwards = source == child
         out = self.tree.in_node[child] if upwards else self.tree.in_parent[child]
         into = self.tree.in_parent[child] if upwards else self.tree.in_node[child]

@@ -71,7 +71,10 @@ class HeardProducts(Protocol):
 
 
 def heard(noisy: NoisyProducts, codes: Codes) -> HeardProducts:
-    """Evaluate a question's products on rows, (m, d) codes of all columns."""
+    """Return a question's clipped products, evaluated on rows: (m, d) codes of all columns.
+
+    They are stored in the form that suits their number, to be averaged again after each step.
+    """
     queries, own = noisy.queries, codes[:, list(noisy.columns)]
     if isinstance(queries, PairProducts):
         return _FewProducts((queries.features(own) / queries.denominator).astype(np.float32))
@@ -191,7 +194,10 @@ class MomentMatching:
         return np.concatenate([one.means(weights) for one in self.products])
 
     def step(self, weights: FloatArray, coefficients: FloatArray) -> Tilt:
-        """Take a damped Newton step from the rows' weights and the coefficients that they were tilted by."""
+        """Take a damped Newton step towards the noisy means, from (m,) weights that (k,) coefficients have tilted.
+
+        Return the factor of each row's weight, and the coefficients after the step.
+        """
         share = (weights[:SLOPE_ROWS] / weights[:SLOPE_ROWS].sum()).astype(np.float32)
         centred = (self.slope_products - share @ self.slope_products) * np.sqrt(share)[:, None]
         slope = (centred.T @ centred).astype(np.float64) + np.diag(self.ridge)  # where a step goes: few digits will do

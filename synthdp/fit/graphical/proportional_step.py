@@ -21,13 +21,17 @@ _TINY = 1e-300
 _MAX_STEPS = 100
 """Most Newton iterations of one step.  A numerical tolerance."""
 _SETTLED = 1e-6
-"""Error of the equation, and of the total, below which an iteration has converged.  A numerical tolerance."""
+"""Error of each cell's log-count, and of the total as a fraction of it, below which an iteration has converged.  A
+numerical tolerance.
+"""
 _LARGEST = 600.0
 """Exponents are capped at this, so that exp does not overflow; such a cell has no mass worth scaling.  A numerical
 tolerance.
 """
 _NEAR = 0.1
-"""The overall scale is adjusted only once every cell is this close to its root.  A numerical tolerance."""
+"""The scale common to all cells is adjusted only once each cell's log-count is this close to its root.  A numerical
+tolerance.
+"""
 
 
 class Step(NamedTuple):
@@ -176,7 +180,9 @@ class Exchange:
 def exchanges(
     tables: Sequence[NoisyTable], ridges: Sequence[float], possible: Sequence[BoolArray], shape: Shape
 ) -> list[Exchange]:
-    """Return the possible exchanges between tables whose cliques contain each other, the largest cliques first.
+    """Return the possible exchanges between tables whose cliques contain each other, the largest inner cliques first.
+
+    They lower the cost of the ridges without a change of the model.
 
     Parameters
     ----------

@@ -225,7 +225,7 @@ class _Block:
 
     @classmethod
     def of(cls, codes: Codes, model: Graphical, known: list[NoisyTable], ridges: MaxEntropy) -> _Block:
-        """Group tables into one block, with the block's cell of each row, (m, d) codes."""
+        """Return tables as one block of cells, which stand for the rows, (m, d) codes, while its tables are raked."""
         columns = tuple(sorted({a for table in known for a in table.clique}))
         tables = [
             RakedTable(
@@ -245,7 +245,7 @@ class _Block:
         )
 
     def rake(self, weights: FloatArray, *, total: float) -> FloatArray:
-        """Rake the rows' weights, (m,), to each table of the block in turn."""
+        """Return the rows' weights, (m,) of sum ``total``, after raking them to each table of the block in turn."""
         before = np.asarray(np.bincount(self.cells, weights, minlength=self.size), np.float64)
         after = rake_rows(before, self.tables, total=total)
         factor = np.divide(after, before, out=np.ones(self.size), where=before > 0)
@@ -299,7 +299,10 @@ def blocks_of(tables: Sequence[NoisyTable], turns: Sequence[object], shape: Shap
 
 
 def _inside(columns: Clique, shape: Shape, table: NoisyTable) -> AnyArray:
-    """Return, for each cell of a block's joint table, the cell of one of its tables, whose codes may be merged."""
+    """Return, for each cell of a block's joint table, (block's cells,), the cell of one of the block's tables.
+
+    The table's codes may be merged.  So the block's cells can be raked to the table as rows would be.
+    """
     numbers = np.arange(table_size(shape, table.clique)).reshape(
         [shape[a] if a in table.clique else 1 for a in columns]
     )

@@ -109,7 +109,7 @@ def _rows_of_children(level: NoisyPlaces, children: IntArray, total: int) -> Int
 def _table(level: NoisyPlaces, name: int, rows: IntArray, above: IntArray) -> IntArray | None:
     """Return whole-number rows of all places by the cells of one table, (places, k).
 
-    ``None`` if a parent has no solution.
+    They add up to ``rows`` of each place and to the parents' table ``above``.  ``None`` if a parent has no solution.
     """
     counts, stddev = level.tables[name]
     shares = above / np.maximum(above.sum(axis=1, keepdims=True), 1)

@@ -28,8 +28,8 @@ moved to the totals exactly later.
 """
 
 SPARE = 1e-3
-"""Weight given to rows that are made up where totals have rows and the model has none.  Raking sets it right where
-totals ask for more; a larger one would disturb the model more.  Tuned; not measured.
+"""Fraction of all weight given to rows that are made up where a total has rows and the model has none.  Raking sets it
+right where totals ask for more; a larger one would disturb the model more.  Tuned; not measured.
 """
 
 

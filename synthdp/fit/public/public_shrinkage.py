@@ -108,8 +108,8 @@ def combined(counts: FloatArray, expected: FloatArray, stddev: float, *, ratio: 
 
 
 LEAST_ERROR = 1e-6
-"""Least standard deviation returned, as a multiple of the noise, since a positive one is needed.  A numerical
-tolerance.
+"""Least standard deviation that `combined` returns, as a multiple of the noise's: a noisy table needs a positive one.
+A numerical tolerance.
 """
 
 

@@ -127,7 +127,10 @@ def smoothed_rows(
 
 
 def _model_of_pairs(rows: IntArray, shape: Shape, zeros: Mapping[Clique, BoolArray], rng: Generator) -> SmoothedRows:
-    """Fit a junction tree to related public pairs, draw rows, and rake them to all related pairs' tables."""
+    """Return weighted rows, with weights of sum 1, of a model of the pairs of columns in public rows.
+
+    Rows are drawn from a junction tree fitted to related pairs, and raked to the tables of all related pairs.
+    """
     pairs, ridge = _public_pairs(rows, shape), min(RIDGE, max(len(rows), 1) * RIDGE_PART)
     one_ways = [contingency(rows, shape, (j,)) for j in range(len(shape))]
     chosen = _tree(pairs, shape, list(zeros))
@@ -155,7 +158,10 @@ class _Pair:
 
 
 def _public_pairs(rows: IntArray, shape: Shape) -> dict[Clique, _Pair]:
-    """Return the shrunk tables of all pairs related beyond chance, those farthest from independence first."""
+    """Return the tables of all pairs of columns related beyond chance, those farthest from independence first.
+
+    They are shrunk towards independence, by what chance explains.
+    """
     found = {}
     margins = [contingency(rows, shape, (j,)) for j in range(len(shape))]
     for a, b in itertools.combinations(range(len(shape)), 2):
@@ -213,7 +219,7 @@ def _share_of_rows(rows: IntArray, held_out: IntArray, model: SmoothedRows, shap
 
 
 def _target(rows: Codes, shape: Shape, clique: Clique, counts: FloatArray, ridge: float) -> RakedTable:
-    """Return a public table in the form to which weighted rows are raked."""
+    """Return a clique's public counts in the form to which the weights of ``rows`` are raked, with potentials 0."""
     cells = cell_index(rows, shape, clique)
     return RakedTable(cells=cells, counts=counts, potential=np.zeros(counts.size), ridge=ridge)
 
@@ -221,7 +227,10 @@ def _target(rows: Codes, shape: Shape, clique: Clique, counts: FloatArray, ridge
 def _filled(
     codes: IntArray, margins: list[FloatArray], zeros: Mapping[Clique, BoolArray], shape: Shape, rng: Generator
 ) -> IntArray:
-    """Draw unknown values from their columns' margins, and drop rows that a rule forbids."""
+    """Return public rows, (rows, d) codes, with unknown values drawn from their columns' margins.
+
+    Rows that a rule forbids are dropped, as a model must not have them.
+    """
     filled = codes.copy()
     for j, margin in enumerate(margins):
         at = np.flatnonzero(filled[:, j] == UNKNOWN)

@@ -26,7 +26,10 @@ ONE_STEP = 0.05
 
 
 def raked(table: FloatArray, margins: list[FloatArray]) -> FloatArray:
-    """Rescale a table's rows and columns until it has given margins (iterative proportional fitting)."""
+    """Return a table, (m, n), whose rows and columns are rescaled in turn to given margins, by `SWEEPS` iterations.
+
+    ``margins`` are the sums of its rows, (m,), and of its columns, (n,).
+    """
     for _ in range(SWEEPS):
         table = table * (margins[0] / np.maximum(table.sum(axis=1), 1e-12))[:, None]
         table *= (margins[1] / np.maximum(table.sum(axis=0), 1e-12))[None]

@@ -85,14 +85,17 @@ def smoothed(noisy: FloatArray, stddev: float, otherwise: Callable[[FloatArray],
 
 
 def _risk(y: FloatArray, found: FloatArray, freedom: float) -> float:
-    """Return Stein's unbiased estimate of the squared error of an estimate, up to a constant."""
+    """Return Stein's unbiased estimate of the total squared error of an estimate, up to a constant.
+
+    Counts are in units of the noise, (groups, cells); ``freedom`` is the estimate's degrees of freedom.
+    """
     return float(((y - found) ** 2).sum()) + 2 * freedom
 
 
 def _shapes(y: FloatArray) -> Iterator[tuple[FloatArray, float]]:
-    """Yield smooth estimates and their degrees of freedom.
+    """Yield smooth estimates of noisy histograms ``y``, (groups, cells) in units of the noise, and their freedom.
 
-    Each group of periods on its own, or all with a common shape.
+    Each group of periods is smoothed on its own, or all with a common shape; the degrees of freedom tell the risk.
     """
     yield from _smooth(y, np.zeros((1, y.shape[1])))
     if len(y) == 1:
@@ -107,9 +110,10 @@ def _shapes(y: FloatArray) -> Iterator[tuple[FloatArray, float]]:
 
 
 def _smooth(y: FloatArray, offset: FloatArray) -> Iterator[tuple[FloatArray, float]]:
-    """Yield smooth estimates, one for each penalty in `ROUGHNESS`, with their degrees of freedom.
+    """Yield smooth estimates of ``y``, (groups, cells), one for each penalty in `ROUGHNESS`, and their freedom.
 
-    The difference of their logs from ``offset`` is smooth.
+    The difference of their logarithms from ``offset`` is smooth, but point masses stay as they are.  All counts are
+    in units of the noise; the degrees of freedom tell the risk.
     """
     offset = np.broadcast_to(offset, y.shape)
     ends = _ends(y)
@@ -143,7 +147,10 @@ def _ends(y: FloatArray) -> BoolArray:
 def _fit(
     y: FloatArray, weight: FloatArray, offset: FloatArray, ends: BoolArray, rough: float, start: FloatArray
 ) -> tuple[FloatArray, float]:
-    """Return the log-counts, (groups, cells), of least penalised squared error, and the fit's degrees of freedom."""
+    """Return the log-counts, (groups, cells), of least penalised squared error, and the fit's degrees of freedom.
+
+    Counts are in units of the noise.  ``weight`` is 0 in cells that are left out, ``rough`` the penalty.
+    """
     cells = y.shape[1]
     bend = np.diff(np.eye(cells), n=2, axis=0)
     penalty = rough * bend.T @ bend

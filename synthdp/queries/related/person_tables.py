@@ -155,7 +155,7 @@ class PersonTable:
 
     @property
     def by_period(self) -> bool:
-        """For `Kind.ONE`: whether each group of periods has its own."""
+        """Whether a table of one attribute, `Kind.ONE`, counts it in each group of periods apart."""
         return self.other == "period"
 
     @property
@@ -183,7 +183,7 @@ class PersonTable:
         return self.kind is Kind.ONE and self.by_period and one.unique and one.groups == one.regular_periods
 
     def norms(self, layout: Layout) -> Norms:
-        """Return the sensitivity of the table to one person, in whole numbers."""
+        """Return the sensitivity of the table: norms of what one person adds, in multiples of 1 / `whole_of_table`."""
         one = whole_of_table(layout, self.table)
         if not self.even(layout):
             return Norms(one, one * one, one)
@@ -193,11 +193,14 @@ class PersonTable:
         )
 
     def cells(self, persons: Persons) -> tuple[IntArray, IntArray]:
-        """Return the flat cell and the weight of every entry that counts in the table, (entries,) each."""
+        """Return the flat cell and the weight of every entry that counts in the table, (entries,) each.
+
+        Weights are whole numbers; `Persons.whole` stands for one person.
+        """
         return self.entries(persons)[1:]
 
     def entries(self, persons: Persons) -> tuple[IntArray, IntArray, IntArray]:
-        """Return the rows that count, with the flat cell and the weight of each, (entries,) each.
+        """Return the rows that count, with the flat cell and the whole-number weight of each, (entries,) each.
 
         A row may count more than once, in pairs.  For `Kind.STATE` they are positions of persons in ``persons.states``.
         """
@@ -249,7 +252,11 @@ class PersonTable:
         return np.where(rows.rank > 0, np.concatenate([first[:1], first[:-1]]), -1)
 
     def _of_siblings(self, persons: Persons, second: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-        """Return, for pairs of sibling rows, the later row, the cell and the weight, each (pairs,)."""
+        """Return, for pairs of sibling rows, the later row, the flat cell and the whole-number weight, each (pairs,).
+
+        ``second`` is the group of each row on the second axis.  Of two different attributes each pair is listed twice;
+        for `Kind.ALIKE` only pairs of equal values are.
+        """
         rows = persons.tables[self.table]
         a, b = pairs_of(rows)
         weights = pair_shares(persons, self.table, ordered=self.kind is Kind.SIBLING and not self.symmetric)[b]
@@ -302,9 +309,9 @@ class PersonTable:
 
 
 def group_of_mean(grouping: Grouping, sums: IntArray, many: IntArray) -> IntArray:
-    """Return the group of a mean rank, sum over number.
+    """Return the group of each mean rank, ``sums`` over ``many``, (n,), which stands for all earlier rows of a parent.
 
-    One of equally wide parts, or the last group if ``many`` is 0.
+    Groups are equally wide parts of the range; it is the last group where ``many`` is 0.
     """
     parts = int(grouping.ranked.sum())
     inside = np.minimum(sums * parts // np.maximum(many * RANKS, 1), parts - 1)
@@ -490,5 +497,5 @@ class PersonDistances(Counting):
         return self.queries.sums(codes)
 
     def finish(self, sums: Totals) -> Totals:
-        """Return the distances, (k,)."""
+        """Return each table's L1 distance from the expected one, (k,), in the whole numbers of ``queries``."""
         return np.add.reduceat(np.abs(sums - self.expected), self.queries.offsets[:-1])

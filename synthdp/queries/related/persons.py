@@ -133,9 +133,9 @@ class Persons:
         return self.ancestor(table, 0) if table else np.arange(len(self.tables[0]))
 
     def shares(self, table: int) -> IntArray:
-        """Return the weight of each row, (rows,).
+        """Return the whole-number weight of each row, (rows,).
 
-        All rows of one person share `whole`, so that a person counts as one.
+        All rows of one person share `whole` equally, so that a person counts as one.
         """
         return self.divided(table, np.ones(len(self.tables[table]), np.int64))
 
@@ -156,9 +156,11 @@ class Persons:
         return np.where(parts > 0, one // np.maximum(every, 1)[person], 0)
 
     def even_shares(self, table: int) -> IntArray:
-        """Return weights whose squares, over rows with different periods of one parent, add up to those of `shares`.
+        """Return the weight of each row, (rows,), where rows of one parent are known to lie in different cells.
 
-        With m of a person's M rows, one parent's have the length sqrt(m) sqrt(m) / M, and all parents together 1.
+        With m of its person's M rows below its parent, a row has sqrt(m) / M of `whole`.  One parent's rows then have
+        the Euclidean length m / M, and all of a person together at most 1: no more noise, though more weight than by
+        `shares`.
         """
         if self.layout.nested and self.layout.tables[table].parent > 0:
             return nested_even_shares(self, table)
@@ -169,9 +171,9 @@ class Persons:
         return each[which.ravel()]
 
     def step_shares(self, table: int, before: int) -> IntArray:
-        """Return the weight of each row that follows at least ``before`` rows, (rows,).
+        """Return the whole-number weight of each row that follows at least ``before`` rows, (rows,); 0 for others.
 
-        One person's such rows share `whole`.
+        One person's such rows share `whole` equally, for tables of a row and those before it.
         """
         return self.divided(table, (self.tables[table].rank >= before).astype(np.int64))
 
@@ -209,7 +211,10 @@ def spread(many: IntArray) -> tuple[IntArray, IntArray, IntArray]:
 def _periods(
     layout: Layout, i: int, pattern: IntArray, rank: IntArray, read: Callable[[str], IntArray]
 ) -> tuple[IntArray, IntArray]:
-    """Return the period and the group of periods of each row, (rows,) each; 0 where the table has no periods."""
+    """Return the code of each row's period, and the group of periods by which attributes are counted, (rows,) each.
+
+    The period is set by the parent row's pattern, or read from the record; 0 where the table has no periods.
+    """
     table = layout.tables[i]
     if table.order is Order.PATTERN:
         period = layout.periods_of_pattern(i)[pattern, rank]
@@ -230,7 +235,7 @@ def nested_whole(layout: Layout, table: int) -> int:
 
 
 def nested_shares(persons: Persons, table: int, parts: IntArray) -> IntArray:
-    """Return `Persons.divided` as releases of earlier versions had it: rows share what their parent row has."""
+    """Return `Persons.divided`, (rows,), as earlier versions had it: rows share what their parent row has."""
     rows, above = persons.tables[table], persons.shares(persons.layout.tables[table].parent)
     every = np.bincount(rows.parent, parts, len(above)).astype(np.int64)[rows.parent]
     one = _nested_one(persons.layout, table)
@@ -238,7 +243,10 @@ def nested_shares(persons: Persons, table: int, parts: IntArray) -> IntArray:
 
 
 def nested_even_shares(persons: Persons, table: int) -> IntArray:
-    """Return `Persons.even_shares` as releases of earlier versions had it."""
+    """Return `Persons.even_shares` as releases of earlier versions had it, (rows,).
+
+    Each of m rows of a parent row has 1 / sqrt(m) of what that row has.
+    """
     rows, above = persons.tables[table], persons.shares(persons.layout.tables[table].parent)
     one = _nested_one(persons.layout, table)
     each = [math.isqrt(one * one // max(m, 1)) for m in range(persons.layout.tables[table].at_most + 1)]

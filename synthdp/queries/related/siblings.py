@@ -18,7 +18,10 @@ MOST_SIBLINGS = 8
 
 
 def pairs_of(rows: Rows) -> tuple[IntArray, IntArray]:
-    """Return the positions of the earlier and the later row of each pair of sibling rows, (pairs,) each."""
+    """Return the positions of the earlier and the later row of each pair of sibling rows, (pairs,) each.
+
+    Of each parent only the first `MOST_SIBLINGS` rows form pairs.
+    """
     inside = rows.rank < MOST_SIBLINGS
     later = [np.flatnonzero(inside & (rows.rank >= back)) for back in range(1, MOST_SIBLINGS)]
     earlier = [some - back for back, some in enumerate(later, start=1)]
@@ -27,6 +30,8 @@ def pairs_of(rows: Rows) -> tuple[IntArray, IntArray]:
 
 def pair_shares(persons: Persons, table: int, *, ordered: bool) -> IntArray:
     """Return, for each row, the weight of each pair in which it is the later one, (rows,); 0 where it forms none.
+
+    Weights are whole numbers: all pairs of one person share `Persons.whole`, so that a person counts as one.
 
     Parameters
     ----------
