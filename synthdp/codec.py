@@ -34,7 +34,6 @@ KIND = "kind"
 
 ADDED: Mapping[str, bool] = {"added": True}
 """Metadata of a field that earlier versions did not have: absent in a file it has its default, which is not written."""
-"""The field that names a value's class."""
 
 HOMES: Mapping[str, str] = {
     "CellModel": "synthdp.mechanisms.cell_model",
@@ -177,7 +176,9 @@ def file_form(
 ) -> Callable[[KindT], KindT]:
     """Return a class decorator that registers how files hold the class's values; see `saved_as` and `Form`.
 
-    Without ``write`` and ``read`` the class's own methods are used, or else the fields of its constructor.
+    Files of version 2 call the class ``name``, those of version 1 ``short``; ``bare`` leaves the name out, as no other
+    class can stand there.  Without ``write`` and ``read`` the class's own methods are used, or else the fields of its
+    constructor.
     """
 
     def decorated(kind: KindT) -> KindT:
