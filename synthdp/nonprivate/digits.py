@@ -114,7 +114,7 @@ def exact_lattice(largest: float) -> Lattice | None:
 
 
 def _hardly_lose(values: FloatArray, rows: FloatArray, odd: BoolArray, decimals: int) -> bool:
-    """Return whether rounding the odd numbers, which have more decimals than the rest, loses hardly anything.
+    """Return whether rounding the odd numbers to ``decimals`` decimals, as the rest have, loses hardly anything.
 
     It does if at most half of the different numbers and 5 % of the rows are odd, and their quartiles lie many steps
     apart.
@@ -224,7 +224,10 @@ def settings_of(lattice: Lattice) -> dict[str, Any]:
 
 
 def outer(lower: float, upper: float, spacing: Fraction) -> tuple[float, float]:
-    """Return the multiples of a spacing at or next outside two bounds; as ints if the spacing is a whole number."""
+    """Return the multiples of a spacing at or next outside two bounds, so that bounds have a decimal column's digits.
+
+    They are ints if the spacing is a whole number, else floats.
+    """
     low, high = (
         math.floor(Fraction(str(lower)) / spacing) * spacing,
         math.ceil(Fraction(str(upper)) / spacing) * spacing,

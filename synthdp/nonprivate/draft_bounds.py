@@ -23,11 +23,12 @@ SLACK = Decimal("0.07")
 that say less about the outermost row, and a wider range to count.  A tolerance."""
 
 FEW_IN = 200
-"""Rows per row that may lie beyond a drafted bound, at each end; at most `SHARED` rows may.  A tolerance."""
+"""Rows of the table for each row that a drafted bound may cut off, at each end: 1 in 200, and `SHARED` at most.  More
+cuts off fewer far values, and leaves most of a range empty.  A tolerance."""
 
 EMPTY = 5
-"""Width of the range of all values, relative to the range without a few far values, from which a draft leaves the far
-values out.
+"""Width of the range with the few far values of one end, relative to the range without far values, above which a draft
+leaves these out.
 
 Tuned on sixteen skewed laws (benchmarks/utility/skewed.py): columns come out equally near for 3, 5, 10 and 30, and
 means are .014, .022, .030 and .032 of a column's width off.

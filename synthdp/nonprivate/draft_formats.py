@@ -28,7 +28,8 @@ MOST_WORDS = 5
 """Words among numbers, such as "none", that a draft lists with a number each, at most.  A safety limit."""
 
 FIRST = 200
-"""Most frequent texts on which a format is tried first; a failed format then costs little.  A safety limit of time."""
+"""Different texts, the first in the given order, on which a format is tried first; a failed format then costs little.
+A safety limit of time."""
 
 _DAYS = (
     *(order.replace("/", sign) for sign in "./-" for order in ("%d/%m/%Y", "%m/%d/%Y", "%d/%m/%y", "%m/%d/%y")),
@@ -126,8 +127,8 @@ def days_as_numbers(values: Iterable[Any]) -> Column | None:
 def _times(counts: Mapping[str, int]) -> Column | None:
     """Return the kind of column, with its format, if nearly all texts are moments, times of day or durations.
 
-    Return ``None`` for any other column.  Texts that all are eight digits are days or nothing.  Of several formats that
-    fit, the one that reads most rows counts.
+    Return ``None`` for any other column, and if one of the first 50 texts has no digit.  Texts that all are eight
+    digits are days or nothing.  Of several formats that fit, the one that reads most rows counts.
     """
     if all(len(text.strip()) == 8 and text.strip().isdigit() for text in counts):
         return days_as_numbers(int(text) for text in counts)
@@ -275,9 +276,9 @@ def _named(words: Mapping[str, int], form: CellFormat, numbers: Mapping[str, int
 
 
 def _reads(form: CellFormat, counts: Mapping[str, int]) -> bool:
-    """Return whether a format reads nearly all rows, of the most frequent texts and of all texts.
+    """Return whether a format reads nearly all rows, both of the first `FIRST` texts in their order and of all texts.
 
-    The former end the search for most formats.
+    The first texts end the search for most formats, which saves time.
     """
     first = dict(itertools.islice(counts.items(), FIRST))
     return all(_read_rows(form, part) >= NEARLY_ALL * sum(part.values()) for part in (first, counts))
