@@ -479,7 +479,10 @@ def plain_type(hint: Any) -> Any:
 
 
 def _filled(alias: Any, parts: tuple[Any, ...]) -> Any:
-    """Return the type behind an alias, with its type parameters replaced by ``parts``."""
+    """Return the type behind an alias, with its type parameters replaced by ``parts``; missing ones become ``Any``.
+
+    Values of a file are checked by it.
+    """
     given = dict(zip(alias.__type_params__, parts, strict=True)) if parts else {}
     free = getattr(alias.__value__, "__parameters__", ())
     return alias.__value__[tuple(given.get(one, Any) for one in free)] if free else alias.__value__

@@ -21,8 +21,8 @@ FEW = 20
 would keep columns of numbers as levels.  A tolerance."""
 
 FEWEST_DAYS = 5
-"""Fewest different whole numbers that are taken as days such as 20180502.  Derived: one of 27 eight-digit numbers is a
-day, so five are no accident."""
+"""Fewest different whole numbers that are taken as days such as 20180502.  Derived: of the numbers from
+18000000 to 21010000 one in 27 is a day, so five are no accident."""
 
 MOST_WORDS = 5
 """Words among numbers, such as "none", that a draft lists with a number each, at most.  A safety limit."""
@@ -45,7 +45,7 @@ _MOMENTS = tuple(f"{day}{between}{clock}" for day in _DAYS for clock in _CLOCKS 
 """Formats of days with times of day that a draft tries."""
 
 _MONTH_FIRST = "%m/%d/"
-"""Prefix of the formats that write the month before the day."""
+"""Prefix of the formats that write the month before the day; they are taken where both orders read as many rows."""
 
 _MONEY = (
     "€",
@@ -89,7 +89,7 @@ _LIMIT = re.compile(r"(?P<side>[<>\u2264\u2265])=?\s*(?P<number>.*\d.*)")
 _BLANKS = {
     "before": re.compile(r"[^\d\s+-][ \u00a0\u202f]+\d"), "after": re.compile(r"\d[ \u00a0\u202f]+[^\d\s]"),
 }  # fmt: skip
-"""A blank between a number and the text before it, or after it."""
+"""A blank between a number and the text before it, or after it; the example of a format has one if most rows do."""
 
 _CODE = re.compile(r"0\d")
 """The beginning of a code that is no number, such as 007; one such text keeps a column a column of texts."""

@@ -58,7 +58,7 @@ STEPPED = ("datetime", "time", "duration")
 """Types that have a resolution of their values."""
 
 FIELDS = ("how", "type", "resolution", "lower", "upper", "decimals", "words", "levels", "complete", "source", "known")
-"""Form fields of a column that the project stores."""
+"""Form fields of a column that the project stores, so that its form can be shown again as it was typed."""
 
 
 def answer_of(name: str, typed: Mapping[str, str], ticked: Sequence[str], guess: Mapping[str, Any]) -> dict[str, Any]:
