@@ -32,7 +32,10 @@ _BROAD, _WIDE = frozenset("mwMW@%—…&"), 1.0
 
 
 def in_figures(value: float, *, digits: int = 15) -> str:
-    """Return a number with a limited number of significant digits: 0.25, 2013, 1,350,000.
+    """Return a number as text for people, with at most ``digits`` significant digits: 0.25, 2013, 1,350,000.
+
+    Below `FIRST_GROUPED` the whole part is always kept.  From there on no decimals are shown, and an ``int`` is not
+    rounded.  Before an exponent there are at most four digits.
 
     Examples
     --------

@@ -93,7 +93,7 @@ def lattice_of(numbers: Collection[float]) -> Lattice | None:
 def odd_share(counts: Mapping[Any, int], lattice: Lattice) -> float:
     """Return the fraction of the rows whose numbers have more decimals than a lattice has; a release rounds them.
 
-    It is 0 for a lattice that is not a power of ten without offset.
+    It is meant for a spacing of 1 over a power of ten; an offset, or a spacing above 1, gives 0.
     """
     decimals = len(str(lattice.spacing.denominator)) - 1
     if lattice.spacing.numerator != 1 or lattice.offset:

@@ -222,7 +222,7 @@ def date_of(text: str) -> str:
 def in_short(answer: Mapping[str, Any] | None) -> str:
     """Return the short text of an answer in the sheet of all columns; "" without an answer.
 
-    `from_short` reverses it.
+    `from_short` reverses it, but for a list of a single value.
     """
     if answer is None:
         return ""

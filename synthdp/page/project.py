@@ -246,8 +246,8 @@ class Project:
     def alike(self) -> str | None:
         """Return the people of the earlier table with the most similar columns, or None if none is similar.
 
-        Similar means that at least half of all names are common.  A wrong proposal costs a click, a missing proposal
-        can cost a budget.
+        Similar means that at least half of all names are common.  Of several tables with the same people the last one
+        counts.  A wrong proposal costs a click, a missing proposal can cost a budget.
         """
         own = {one["name"] for one in self.columns}
         shares = {
