@@ -370,7 +370,10 @@ def membership_scores(rows: list[Table], reference: Table, tables: Tables, rng: 
 
 
 def auc_with_error(members: FloatArray, control: FloatArray) -> tuple[float, float]:
-    """Return the area under the curve of a score, and its standard error (DeLong 1988); members should score higher."""
+    """Return the area under the curve of a score, and its standard error (DeLong 1988); members should score higher.
+
+    A group of a single row gives an error of 0.5.
+    """
     m, n = len(members), len(control)
     ranks = rankdata(np.concatenate([members, control]))
     of_members = (ranks[:m] - rankdata(members)) / n
