@@ -27,8 +27,8 @@ FEW_IN = 200
 cuts off fewer far values, and leaves most of a range empty.  A tolerance."""
 
 EMPTY = 5
-"""Width of the range with the few far values of one end, relative to the range without far values, above which a draft
-leaves these out.
+"""Width of the range with the few far values of one end, relative to the range without far values, above which they
+are left out.
 
 Tuned on sixteen skewed laws (benchmarks/utility/skewed.py): columns come out equally near for 3, 5, 10 and 30, and
 means are .014, .022, .030 and .032 of a column's width off.
