@@ -27,7 +27,7 @@ _EXTRAS = {
     "SqlDatabase": "sql",
     "SqlSource": "sql",
 }
-"""Names that need more than the plain installation; `from synthdp import *` leaves them out."""
+"""The pip extras that a name needs besides the plain installation.  `from synthdp import *` leaves these names out."""
 
 __all__ = ["__version__", *sorted(_HOME.keys() - _EXTRAS.keys() - vars(builtins).keys())]  # noqa: PLE0604 - texts, all of them
 """What `from synthdp import *` takes: it shadows no builtin, and `synthdp.sum` is asked for by its whole name."""

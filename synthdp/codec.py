@@ -34,7 +34,6 @@ KIND = "kind"
 
 ADDED: Mapping[str, bool] = {"added": True}
 """Metadata of a field that earlier versions did not have: absent in a file it has its default, which is not written."""
-"""The field that names a value's class."""
 
 HOMES: Mapping[str, str] = {
     "CellModel": "synthdp.mechanisms.cell_model",
@@ -177,7 +176,9 @@ def file_form(
 ) -> Callable[[KindT], KindT]:
     """Return a class decorator that registers how files hold the class's values; see `saved_as` and `Form`.
 
-    Without ``write`` and ``read`` the class's own methods are used, or else the fields of its constructor.
+    Files of version 2 call the class ``name``, those of version 1 ``short``; ``bare`` leaves the name out, as no other
+    class can stand there.  Without ``write`` and ``read`` the class's own methods are used, or else the fields of its
+    constructor.
     """
 
     def decorated(kind: KindT) -> KindT:
@@ -478,7 +479,10 @@ def plain_type(hint: Any) -> Any:
 
 
 def _filled(alias: Any, parts: tuple[Any, ...]) -> Any:
-    """Return the type behind an alias, with its type parameters replaced by ``parts``."""
+    """Return the type behind an alias, with its type parameters replaced by ``parts``; missing ones become ``Any``.
+
+    Values of a file are checked by it.
+    """
     given = dict(zip(alias.__type_params__, parts, strict=True)) if parts else {}
     free = getattr(alias.__value__, "__parameters__", ())
     return alias.__value__[tuple(given.get(one, Any) for one in free)] if free else alias.__value__

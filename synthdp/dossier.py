@@ -45,7 +45,8 @@ def check_folder(folder: Path, about: About, *, ending: str, key: Path | None) -
     Raises
     ------
     ParameterError
-        If the ending, the sector or the date is none, or the key or its program is missing.
+        If ``ending`` is neither .csv nor .parquet, the sector is unknown, the date has another form, or the key or its
+        program is missing.
     DataError
         If there is something else at the folder's place.
     """

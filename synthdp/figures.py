@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 LARGEST_PLAIN, LEAST_PLAIN = 1e15, 1e-4
-"""Numbers from the first on, and positive ones below the second, are written with an exponent."""
+"""Absolute values from the first on, and those below the second but 0, are written with an exponent, as plain digits
+would be many.  A convention."""
 
 FIRST_GROUPED = 10_000
 """Numbers from here on get commas between groups of three digits; years and small counts do not."""
@@ -24,14 +25,17 @@ LEAST_NAME = 20
 lines; more makes wide tables wider still.  A convention."""
 
 _NARROW, _THIN = frozenset(" ijlIft.,:;'|!()[]{}/\\-r"), 0.42
-"""Narrow letters, and their width relative to a digit's."""
+"""Narrow letters, and their width as a fraction of the font size."""
 
 _BROAD, _WIDE = frozenset("mwMW@%—…&"), 1.0
-"""Broad letters, and their width relative to a digit's."""
+"""Broad letters, and their width as a fraction of the font size."""
 
 
 def in_figures(value: float, *, digits: int = 15) -> str:
-    """Return a number with a limited number of significant digits: 0.25, 2013, 1,350,000.
+    """Return a number as text for people, with at most ``digits`` significant digits: 0.25, 2013, 1,350,000.
+
+    Below `FIRST_GROUPED` the whole part is always kept.  From there on no decimals are shown, and an ``int`` is not
+    rounded.  Before an exponent there are at most four digits.
 
     Examples
     --------
@@ -56,7 +60,7 @@ def precise_to(value: float, error: float) -> str:
 
 
 def in_per_cent(share: float) -> str:
-    """Return a percentage as text with one decimal (69.7 %), or "< 0.1 %" for small positive ones."""
+    """Return ``share``, a percentage, as text with one decimal (69.7 %), or "< 0.1 %" for small positive ones."""
     return "< 0.1\u00a0%" if 0 < share < 0.05 else f"{share:.1f}\u00a0%"
 
 
@@ -121,7 +125,7 @@ def shortened(text: str, width: float, size: float = 11.0) -> str:
 
 
 def _advance(letter: str) -> float:
-    """Return a letter's approximate width relative to a digit's, for usual sans-serif fonts."""
+    """Return a letter's approximate width as a fraction of the font size, for usual sans-serif fonts."""
     if letter in _NARROW:
         return _THIN
     if letter in _BROAD:

@@ -38,18 +38,21 @@ class NoiseDistribution(Protocol):
     """Standard deviation, quantiles and tails of one noise law; ``scale`` is that in `Noise`, ``k`` the vector's length."""
 
     def stddev(self, scale: float, k: int) -> float:
-        """Return the standard deviation of one coordinate, in integer steps."""
+        """Return the standard deviation of one of ``k`` coordinates of noise of a ``scale``, in integer steps."""
         ...
 
     def quantile(self, miss: float, k: int) -> float:
-        """Return the absolute value that one coordinate exceeds with probability ``miss``, in standard deviations.
+        """Return the absolute value that one of ``k`` coordinates exceeds with probability ``miss``, in stddevs.
 
         It is the quantile of the continuous law, which the discrete one is near.
         """
         ...
 
     def tail(self, scale: float, k: int, *, beta: float, count: int) -> float:
-        """Return a bound, in integer steps, that any of ``count`` coordinates exceeds with probability at most ``beta``."""
+        """Return a bound in integer steps that any of ``count`` coordinates exceeds with probability at most ``beta``.
+
+        The coordinates are some of the ``k`` of noise of a ``scale``.
+        """
         ...
 
 
@@ -65,7 +68,7 @@ class _Laplace:
         return -math.log(miss) / math.sqrt(2)
 
     def tail(self, scale: float, k: int, *, beta: float, count: int) -> float:  # noqa: ARG002
-        """Return a bound that any of ``count`` coordinates exceeds with probability at most ``beta``.
+        """Return a bound in integer steps that any of ``count`` coordinates exceeds with probability at most ``beta``.
 
         By P(|z| >= x) <= 2 exp(-x / scale) and the union bound.
         """
@@ -84,7 +87,7 @@ class _Gaussian:
         return float(-ndtri(miss / 2))
 
     def tail(self, scale: float, k: int, *, beta: float, count: int) -> float:  # noqa: ARG002
-        """Return a bound that any of ``count`` coordinates exceeds with probability at most ``beta``.
+        """Return a bound in integer steps that any of ``count`` coordinates exceeds with probability at most ``beta``.
 
         By P(|z| >= x) <= 2 exp(-x² / 2 scale²) (subgaussian: Canonne, Kamath, Steinke 2020) and the union bound.
         """
@@ -111,7 +114,7 @@ class _Linf:
         return float(width) / self.stddev(1.0, k)
 
     def tail(self, scale: float, k: int, *, beta: float, count: int) -> float:  # noqa: ARG002 - all lie in the cube
-        """Return a bound that any coordinate exceeds with probability at most ``beta``.
+        """Return a bound in integer steps that any of the ``k`` coordinates exceeds with probability at most ``beta``.
 
         All lie in the cube, whose half-width is within one of the continuous law's.
         """
@@ -201,7 +204,11 @@ class Measurements:
 
     @property
     def answers(self) -> Answers:
-        """Unbiased noisy answers, (k,): sums over rows, or of the statistic's own values."""
+        """Unbiased noisy answers to the statistic in its own unit, (k,): the whole numbers over their scale.
+
+        The scale is ``resolution`` times the denominator of the queries, which stands for 1.  Most answers are
+        sums over rows.
+        """
         return np.asarray(self.values / float(self.resolution * self.queries.denominator), np.float64)
 
     @property
@@ -241,7 +248,8 @@ def by_noise_alone(rows: float, stddev: float, *, normal: bool) -> float:
     stddev
         Standard deviation of its noise.
     normal
-        Whether that is Gaussian; otherwise the tail is Laplace noise's, the heaviest of the laws.
+        Whether that is Gaussian; otherwise the tail is Laplace noise's, the heaviest of the laws.  A count of 0 or less
+        then gives 1.
     """
     if normal:
         return float(ndtr(-rows / stddev))

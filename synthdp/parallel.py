@@ -22,7 +22,7 @@ WORKERS = min(4, os.cpu_count() or 1)
 
 
 FEW_ROWS = 1 << 14
-"""Rows below which threads take longer to start than to work."""
+"""Fewest rows of a table on which several threads work; with fewer they take longer to start than to work."""
 
 
 def workers_for(rows: int) -> int:

@@ -74,7 +74,10 @@ class Places:
 
     @contextmanager
     def opened(self) -> Iterator[Places]:
-        """Lend scratch files that move to their places together after the ``with`` body, or are deleted on an error."""
+        """Lend these places with scratch files, which move to their own paths after the ``with`` body.
+
+        They are deleted on an error.  The folder of the release stays as it is, for it is saved whole by itself.
+        """
         with ExitStack() as stack:
             scratch = {
                 field.name: stack.enter_context(whole_file(place))

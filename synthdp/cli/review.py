@@ -184,7 +184,7 @@ def _answered(one: ColumnReview, by: str | None) -> str:
 
 
 def _change(one: ColumnReview) -> None:
-    """Ask for new bounds or levels and their source, and set them; an empty line keeps the old value."""
+    """Ask for new bounds or levels and their source, set them and accept the column; an empty line keeps the old."""
     column, settings = one.column, {}
     if column.measured:
         for end in ("lower", "upper"):
@@ -270,7 +270,7 @@ def _say(text: str) -> None:
 
 
 def _adopt(one: ColumnReview) -> None:
-    """Ask for the name of a known column, such as month, and set the column to it."""
+    """Ask for the name of a known column, such as month, set the column to it and accept it."""
     from synthdp.schema.schema import Schema
 
     fitting = _fitting(one.name, one.column)

@@ -225,7 +225,7 @@ def _opened(folder: Path, seed: int | None) -> synthdp.ReleaseSeries:
 
 
 def _check_places(places: list[Path | None], inputs: list[Path]) -> None:
-    """Raise unless the output paths have a known ending, can be written and are no input.
+    """Raise unless the first two output paths, of tables, end as tables do, and no output is an input or written twice.
 
     The check comes before any table is read.
     """

@@ -261,12 +261,10 @@ def disclosive(rows: Table, synthetic: Table, keys: list[int], target: int) -> I
 
 
 def predicted(rows: list[Table], tables: Tables, keys: list[int], target: int, rng: Generator) -> list[IntArray]:
-    """Return 1 for each row whose target a model discloses, else 0, one (rows,) array a table (RAPID, Templ et al.
+    """Return 1 for each row whose target a model discloses, else 0, one (rows,) array for each table (RAPID).
 
-    2026).
-
-    The model is a random forest of the target on the keys, fitted to the synthetic table.  `GAIN` and `TOLERANCE`
-    define a disclosure of a label and of a number.
+    The attack is that of Templ et al. (2026).  The model is a random forest of the target on the keys, fitted to the
+    synthetic table.  `GAIN` and `TOLERANCE` define a disclosure of a label and of a number.
     """
     from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
@@ -372,7 +370,10 @@ def membership_scores(rows: list[Table], reference: Table, tables: Tables, rng: 
 
 
 def auc_with_error(members: FloatArray, control: FloatArray) -> tuple[float, float]:
-    """Return the area under the curve of a score, and its standard error (DeLong 1988); members should score higher."""
+    """Return the area under the curve of a score, and its standard error (DeLong 1988); members should score higher.
+
+    A group of a single row gives an error of 0.5.
+    """
     m, n = len(members), len(control)
     ranks = rankdata(np.concatenate([members, control]))
     of_members = (ranks[:m] - rankdata(members)) / n
@@ -390,12 +391,15 @@ def closest_distance(rows: Table, tables: Tables) -> float:
 
 
 def _nearest(rows: Table, tables: Tables, columns: list[int], k: int) -> IntArray:
-    """Return the numbers of the k nearest synthetic rows of each row, (rows, k), nearest first."""
+    """Return the positions of the ``k`` synthetic rows nearest to each row by ``columns``, (rows, k), nearest first.
+
+    Nearest by Gower's distance; k is at most the number of synthetic rows.
+    """
     return _distances(rows, tables, columns, k)[0]
 
 
 def _distances(rows: Table, tables: Tables, columns: list[int], k: int) -> tuple[IntArray, FloatArray]:
-    """Return the k nearest synthetic rows of each row, (rows, k), and the distance of the nearest, (rows,).
+    """Return the positions of each row's ``k`` nearest synthetic rows, (rows, k), and the nearest's distance, (rows,).
 
     The distance is Gower's: the mean over columns of differences that are at most 1.
     """
@@ -469,7 +473,10 @@ def _near(guesses: FloatArray, truth: FloatArray) -> IntArray:
 
 
 def _median(values: FloatArray) -> float:
-    """Return the median of the values without NaN, 0 if all are NaN: a guess goes beyond a value, away from it."""
+    """Return the median of the values without NaN, 0 if all are NaN.
+
+    A condition of a guess is met by numbers at or beyond a value, on the side away from this median.
+    """
     there = values[~np.isnan(values)]
     return float(np.median(there)) if len(there) else 0.0
 

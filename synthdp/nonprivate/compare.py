@@ -29,7 +29,7 @@ SHOWN_LEVELS = 8
 """Levels that a picture shows at most; the key counts the others.  A safety limit of space."""
 
 TIME_BINS = 32
-"""Bars of a histogram of times; More would show noise as spikes; fewer hide seasons.  A convention."""
+"""Bars of a histogram of times.  More would show noise as spikes; fewer hide seasons.  A convention."""
 
 QUANTILES = (0.005, 0.025, 0.05, 0.1, 0.9, 0.95, 0.975, 0.995)
 """Quantiles at which a histogram of numbers may end.  Far values would leave nearly all others in one bar.  A

@@ -93,7 +93,7 @@ def lattice_of(numbers: Collection[float]) -> Lattice | None:
 def odd_share(counts: Mapping[Any, int], lattice: Lattice) -> float:
     """Return the fraction of the rows whose numbers have more decimals than a lattice has; a release rounds them.
 
-    It is 0 for a lattice that is not a power of ten without offset.
+    It is meant for a spacing of 1 over a power of ten; an offset, or a spacing above 1, gives 0.
     """
     decimals = len(str(lattice.spacing.denominator)) - 1
     if lattice.spacing.numerator != 1 or lattice.offset:
@@ -114,7 +114,7 @@ def exact_lattice(largest: float) -> Lattice | None:
 
 
 def _hardly_lose(values: FloatArray, rows: FloatArray, odd: BoolArray, decimals: int) -> bool:
-    """Return whether rounding the odd numbers, which have more decimals than the rest, loses hardly anything.
+    """Return whether rounding the odd numbers to ``decimals`` decimals, as the rest have, loses hardly anything.
 
     It does if at most half of the different numbers and 5 % of the rows are odd, and their quartiles lie many steps
     apart.
@@ -224,7 +224,10 @@ def settings_of(lattice: Lattice) -> dict[str, Any]:
 
 
 def outer(lower: float, upper: float, spacing: Fraction) -> tuple[float, float]:
-    """Return the multiples of a spacing at or next outside two bounds; as ints if the spacing is a whole number."""
+    """Return the multiples of a spacing at or next outside two bounds, so that bounds have a decimal column's digits.
+
+    They are ints if the spacing is a whole number, else floats.
+    """
     low, high = (
         math.floor(Fraction(str(lower)) / spacing) * spacing,
         math.ceil(Fraction(str(upper)) / spacing) * spacing,

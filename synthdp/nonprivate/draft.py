@@ -244,7 +244,7 @@ class Draft:
 
     @property
     def _rules(self) -> list[dict[str, Any]]:
-        """Return the documents of the declared rules, as a new list."""
+        """The documents of the declared rules, as a new list, to which `declare` adds one."""
         return list(self._document.get("constraints", []))
 
     def _without_proposal(self, rule: Constraint) -> dict[str, Any]:
@@ -595,7 +595,7 @@ def _on_the_steps(old: Column, settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _has_new_bounds(old: Column, new: Column) -> bool:
-    """Return whether a review replaced both bounds of a column of numbers or times."""
+    """Return whether a review replaced both bounds of a column of numbers or times, whose drafted source then ends."""
     return new.measured and all(
         getattr(new, end) is not None and getattr(new, end) != getattr(old, end, None) for end in ("lower", "upper")
     )

@@ -23,11 +23,12 @@ SLACK = Decimal("0.07")
 that say less about the outermost row, and a wider range to count.  A tolerance."""
 
 FEW_IN = 200
-"""Rows per row that may lie beyond a drafted bound, at each end; at most `SHARED` rows may.  A tolerance."""
+"""Rows of the table for each row that a drafted bound may cut off, at each end: 1 in 200, and `SHARED` at most.  More
+cuts off fewer far values, and leaves most of a range empty.  A tolerance."""
 
 EMPTY = 5
-"""Width of the range of all values, relative to the range without a few far values, from which a draft leaves the far
-values out.
+"""Width of the range with the few far values of one end, relative to the range without far values, above which they
+are left out.
 
 Tuned on sixteen skewed laws (benchmarks/utility/skewed.py): columns come out equally near for 3, 5, 10 and 30, and
 means are .014, .022, .030 and .032 of a column's width off.
@@ -53,7 +54,8 @@ _CALENDAR_STEPS = (
     ("ms", 1e-3),
     ("us", 1e-6),
 )
-"""Units of time in numpy's codes and their seconds, longest first.  A convention."""
+"""Units of time to which bounds of moments are rounded, in numpy's codes, and their seconds, longest first.  A
+convention."""
 
 
 def number_bounds(
@@ -116,7 +118,11 @@ def known_shape(name: str, low: float, high: float) -> tuple[int, int] | None:
 
 
 def outwards(low: float, high: float, *, whole: bool) -> tuple[Any, Any]:
-    """Return round numbers below and above two values, each at most 7 % of their distance beyond."""
+    """Return round numbers at or below ``low`` and at or above ``high``, for bounds that do not point at one row.
+
+    Each is at most 7 % of their distance beyond, or 1 if that is more and ``whole``.  Equal values give the value
+    itself and a number a round step above.
+    """
     first, last = _exact(low), _exact(high)
     if first == last:  # one value: the bounds are it and the next round step
         step = Decimal(1) if whole else _round(max(abs(first) * SLACK, Decimal("1e-320")) if first else Decimal(1))
@@ -133,8 +139,8 @@ def outwards(low: float, high: float, *, whole: bool) -> tuple[Any, Any]:
 def moment_bounds(low: int, high: int, *, step: int) -> tuple[str, str]:
     """Return the bounds of moments, in ISO 8601, a little beyond the first and the last moment.
 
-    They are whole years, months, days or shorter units: the longest unit within 7 % of the range, and at least
-    ``step``.
+    They are whole years, months, days or shorter units: the longest unit of at most 7 % of the range, or of at most
+    ``step`` if that is more.
 
     Parameters
     ----------

@@ -43,7 +43,7 @@ from synthdp.tables.columns.parse import declared
 from synthdp.tables.source import Source, TextSource
 
 _DAY = re.compile(r"\s*\d{4}-\d\d-\d\d")
-"""The beginning of a text that is a day in ISO 8601."""
+"""A day in ISO 8601, with which all texts of a column of moments without another format begin."""
 
 _KINDS: dict[type, Column] = {
     dt.date: Datetime(resolution="D"),
@@ -85,9 +85,9 @@ def kind_of_objects(source: Source, name: str, kind: Column) -> Column:
 
 
 def is_usual(kind: Column) -> bool:
-    """Return whether a moment format is the format in which an untyped table writes moments anyway.
+    """Return whether a column has the format in which an untyped table writes moments anyway, "2019-05-31 12:00:00".
 
-    A column of another format, or of none, is not usual.
+    The day alone is usual too.  A column of another format, or of none, is not.
     """
     return getattr(kind, "format", None) in ("%Y-%m-%d", "%Y-%m-%d %H:%M:%S")
 
@@ -133,8 +133,8 @@ MOST_LEVELS = 100
 """Levels of any column that a draft lists, at most; longer lists need frequent levels.  A safety limit."""
 
 LONGEST_LIST, REPEATS = 500, 10
-"""Longest list of levels that a draft writes if each repeats this often on average, such as countries.  Safety limits.
-"""
+"""Longest list of levels that a draft writes, such as countries, and the mean rows of a level that a list of more than
+`MOST_LEVELS` needs.  Levels of other columns are left to discovery.  Safety limits."""
 
 NEARLY_ALL = 0.95
 """Fraction of different values among a column's values from which the column counts as an identifier of rows.  Less

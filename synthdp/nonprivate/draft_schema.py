@@ -59,7 +59,7 @@ FEWEST_PERSONS, MOST_ROWS_EACH = 50, 50
 rows would take categories for persons; stricter limits overlook persons.  Tolerances."""
 
 _UNNAMED = re.compile(r"Unnamed: \d+")  # as pandas calls a column without a name
-"""Name that pandas gives a column without a name."""
+"""Name that pandas gives a column without a name, such as an index; if its values all differ, a draft leaves it out."""
 
 _NO_ROWS = "the table has no rows, so no schema can be drafted: give a table with rows"
 """What an error says of a table without rows."""

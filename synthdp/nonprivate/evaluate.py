@@ -113,7 +113,7 @@ class NonprivateEvaluation:
 
 
 def _why(error: BaseException) -> object:
-    """Return the operating system's text of an error, or None."""
+    """Return the operating system's text of an error, or None, for the message on a file that cannot be written."""
     return getattr(error, "strerror", None)
 
 

@@ -141,7 +141,7 @@ def boosting_auc(train: pd.DataFrame, test: pd.DataFrame, schema: Schema, target
     """Return the AUC on the rows ``test`` of gradient boosting trained on ``train``; .5 if it cannot be trained.
 
     With more than two classes it is the mean over classes of one class against the rest.  A single class cannot be
-    trained.
+    trained.  It is NaN if ``train`` has two classes and ``test`` does not have both.
     """
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.metrics import roc_auc_score

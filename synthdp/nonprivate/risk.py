@@ -200,7 +200,7 @@ class NonprivateRisk:
         return render("risk.html", risk=self, why=NO_EVIDENCE, a_pass=PASSING)
 
     def write(self, path: str | PathLike[str]) -> None:
-        """Write an HTML page of the attacks with a red banner.
+        """Write an HTML page of the attacks with a red banner, with the usual permissions of a new file.
 
         Raises
         ------

@@ -47,7 +47,7 @@ SHORT = {
 """Short texts for an answer without limits or a list, in the sheet of all columns; the key is the field ``how``."""
 
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}")
-"""A number such as 1.234, which is 1234 in some countries and a decimal number in others."""
+"""A number such as 1.234, which is 1234 in some countries and a decimal number in others; the page refuses it."""
 
 STEPS = {
     "D": "days", "h": "hours", "min": "minutes", "s": "seconds", "ms": "milliseconds", "us": "microseconds",
@@ -58,11 +58,11 @@ STEPPED = ("datetime", "time", "duration")
 """Types that have a resolution of their values."""
 
 FIELDS = ("how", "type", "resolution", "lower", "upper", "decimals", "words", "levels", "complete", "source", "known")
-"""Form fields of a column that the project stores."""
+"""Form fields of a column that the project stores, so that its form can be shown again as it was typed."""
 
 
 def answer_of(name: str, typed: Mapping[str, str], ticked: Sequence[str], guess: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the answer about one column: its schema entry (None if left out) and the stored form fields.
+    """Return the answer about one column: its schema "entry" (None if left out) and the stored form fields, "typed".
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ def date_of(text: str) -> str:
 def in_short(answer: Mapping[str, Any] | None) -> str:
     """Return the short text of an answer in the sheet of all columns; "" without an answer.
 
-    `from_short` reverses it.
+    `from_short` reverses it, but for a list of a single value.
     """
     if answer is None:
         return ""
@@ -244,7 +244,7 @@ def from_short(text: str, saved: Mapping[str, str]) -> dict[str, str]:
     Parameters
     ----------
     text
-        Typed text: limits ("0 to 120"), values with | between them, or one of `SHORT`.
+        Typed text: limits ("0 to 120"), values with | between them, "known: " with a name, or one of `SHORT`.
     saved
         Stored form fields of the column.
 
@@ -302,7 +302,9 @@ def number_of(text: str, *, whole: bool = False) -> int | float:
 
 
 def from_document(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the answer that a public document gives about a column; by default values may be missing.
+    """Return the answer that a public document gives about a column: its schema "entry", and its form fields, "typed".
+
+    Where the document does not say so, values may be missing.
 
     Raises
     ------

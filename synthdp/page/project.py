@@ -166,7 +166,7 @@ class Project:
         return True
 
     def rows(self) -> dict[str, Any]:
-        """Return the fields of a child's request that describe the current table's file and format."""
+        """Return the file name, "path", "csv" format and "sheet" of the current table, for the request to a child."""
         return {"path": self.table.name, "csv": self.state["csv"], "sheet": self.state["sheet"]}
 
     @property
@@ -201,7 +201,10 @@ class Project:
 
     @property
     def columns(self) -> list[dict[str, Any]]:
-        """Columns of the current table, in order; an empty list before the table is read."""
+        """Columns of the current table, in order: "name", "guess" of the type, and "why" no schema can describe it.
+
+        The guess or the reason is None where there is none.  The list is empty before the table is read.
+        """
         return self.state["columns"] or []
 
     @property
@@ -243,8 +246,8 @@ class Project:
     def alike(self) -> str | None:
         """Return the people of the earlier table with the most similar columns, or None if none is similar.
 
-        Similar means that at least half of all names are common.  A wrong proposal costs a click, a missing proposal
-        can cost a budget.
+        Similar means that at least half of all names are common.  Of several tables with the same people the last one
+        counts.  A wrong proposal costs a click, a missing proposal can cost a budget.
         """
         own = {one["name"] for one in self.columns}
         shares = {
@@ -266,7 +269,9 @@ class Project:
         return next((name for name in named if name != self.unit()), None)
 
     def request(self) -> dict[str, Any]:
-        """Return the fields of a child's request for a plan or a release: schema, unit of privacy and promise.
+        """Return the fields of a child's request for a plan or a release: schema, privacy unit, delta and neighbours.
+
+        The caller adds the epsilon, as a plan has several.
 
         Raises
         ------

@@ -70,9 +70,10 @@ def source_of_request(request: Request) -> Source:
 
 
 def read(request: Request, tell: Tell) -> Any:
-    """Return names and guessed types of the columns, the file's format, and the number of uneven rows.
+    """Return the table's "columns", with name, guess and why, the file's "csv" format and "sheets", and "uneven" rows.
 
-    Other results of the draft, such as bounds and levels, are private and are left out.
+    A guess holds type, resolution and zone; "why" is the reason to leave a column out; "uneven" is a number.  Other
+    results of the draft, such as bounds and levels, are private and are left out.
     """
     from synthdp.nonprivate.draft_schema import draft_schema
     from synthdp.nonprivate.look import count_uneven
@@ -95,7 +96,7 @@ def read(request: Request, tell: Tell) -> Any:
 
 
 def document(request: Request, tell: Tell) -> Any:
-    """Return the schema entries in a public document: a JSON Schema, or a data dictionary."""
+    """Return the schema entries in a public document, a JSON Schema or a data dictionary, as a list of dicts."""
     from synthdp.schema.public_documents import from_data_dictionary, from_json_schema
     from synthdp.tables.sources.file_source import document_lines, document_text
 
@@ -110,7 +111,10 @@ def document(request: Request, tell: Tell) -> Any:
 
 
 def plan(request: Request, tell: Tell) -> Any:
-    """Return a plan for each epsilon, the recommended epsilon with reasons, and a picture of the plans' accuracy."""
+    """Return "plans", a document for each epsilon, the recommended epsilon, "chosen", its "reasons", and a "picture".
+
+    The picture is an SVG text of the plans' expected errors.
+    """
     from synthdp.planning.dry_run import plan as planned
     from synthdp.planning.plan import accuracy_chart, recommended
     from synthdp.schema.schema import schema_given
@@ -123,7 +127,10 @@ def plan(request: Request, tell: Tell) -> Any:
 
 
 def look(request: Request, tell: Tell) -> Any:
-    """Return a private look at one column, see `synthdp.nonprivate.look`."""
+    """Return a look at the rows of one column as a dict: "missing", "bars", "levels" and "rarer", see `Look`.
+
+    NOT private: it helps the person who declares the column, and is not stored.
+    """
     from synthdp.nonprivate.look import look as looked
 
     tell(Progress(stage="reading", done=0, total=1))
@@ -132,9 +139,10 @@ def look(request: Request, tell: Tell) -> Any:
 
 
 def propose(request: Request, tell: Tell) -> Any:
-    """Return rules of order that nearly all rows obey: document, text, and a comment with the number of rows.
+    """Return the rules that a column is at most another which nearly all rows obey, a list of dicts.
 
-    Private.
+    Each has the "rule" as a document, its "words", and "kept", a comment with the number of rows that obey it.  NOT
+    private.
     """
     from synthdp.nonprivate.draft_rules import proposed_rules
     from synthdp.schema.schema import schema_given
@@ -152,7 +160,10 @@ def propose(request: Request, tell: Tell) -> Any:
 
 
 def release(request: Request, tell: Tell) -> Any:
-    """Release the rows and write the published files; the ledger is charged once for the request's key."""
+    """Release the rows and write the published files; return "rows", the number of synthetic ones, and texts on them.
+
+    The texts are "verdicts" on columns and significant "relations".  The ledger is charged once for the request's key.
+    """
     from synthdp.curator import Ledger
     from synthdp.estimators.synthetic_release import SyntheticRelease
     from synthdp.publishing import publish
@@ -203,7 +214,10 @@ def _for_the_board(release: Any, table: Path, rows: int, about: dict[str, str], 
 
 
 def _judged(release: Any) -> Request:
-    """Return a verdict on every column, and the significant relations, as texts."""
+    """Return "verdicts", [column, word, sentence] each, and "relations", two columns and a sentence each, of a release.
+
+    They are the significant relations; all are texts, which the page shows.
+    """
     from synthdp.report.relations import judged
 
     verdicts, relations = judged(release)
@@ -214,7 +228,10 @@ def _judged(release: Any) -> Request:
 
 
 def results(request: Request, tell: Tell) -> Any:
-    """Write the files of a release that was saved but not finished; no budget is spent."""
+    """Write the files of a release that was saved but not finished; return ``{"rows": n}``.
+
+    n is the number of synthetic rows.  No budget is spent, as it reads the saved release alone.
+    """
     from synthdp.publishing import write_results
     from synthdp.release import load
 
@@ -227,7 +244,10 @@ def results(request: Request, tell: Tell) -> Any:
 
 
 def describe(request: Request, tell: Tell) -> Any:
-    """Write the folder for a board again, with new statements of the publisher; no budget is spent."""
+    """Write the folder for a board again, with new statements of the publisher; return ``{"rows": n}``.
+
+    n is the number of synthetic rows.  No budget is spent, as it reads the saved release alone.
+    """
     from synthdp.release import load
 
     folder = Path(request["folder"])
@@ -238,7 +258,10 @@ def describe(request: Request, tell: Tell) -> Any:
 
 
 def answer(request: Request, tell: Tell) -> Any:
-    """Return the answer of a release to a question as a table of texts, at most `MOST_LINES` rows."""
+    """Return a release's answer to a question as texts: the "heads" of its columns, and at most `MOST_LINES` "rows".
+
+    "more" is the number of rows that are left out.
+    """
     import synthdp
 
     tell(Progress(stage="answer", done=0, total=1))
@@ -284,7 +307,7 @@ JOBS: dict[str, Callable[[Request, Tell], Any]] = {
 
 
 def run(request: Request, tell: Tell) -> dict[str, Any]:
-    """Return a job's result and its warnings, or the text of its error.
+    """Return a job's "result" or the text of its "error", and its "warnings", a list of texts.
 
     Unexpected errors become fixed texts, because their own texts could quote rows.
     """

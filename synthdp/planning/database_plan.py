@@ -35,7 +35,8 @@ ASSUMED_PERSONS = 10_000
 would reach.  A convention."""
 
 MEAN_ABS = math.sqrt(2 / math.pi)
-"""Mean absolute value of a standard normal variable.  Derived: sqrt(2 / pi)."""
+"""Mean absolute value of a standard normal variable, by which a noise stddev becomes an expected error of a count.
+Derived: sqrt(2 / pi)."""
 
 WIDE = 0.01
 """Uncertainty of a column's mean, as a fraction of its range, above which a plan warns of a heavy tail.  Less would

@@ -357,10 +357,10 @@ def noise_of_counts(measured: Iterable[Measurements], *, growth: float = 1.0) ->
 
 
 def _best_unbiased(schema: Schema, loss: PrivacyLoss, adjacency: Adjacency, *, rows: int) -> float | None:
-    """Return the smallest mean error of unbiased answers to all three-column marginals; None without a closed form.
+    """Return the least mean total variation distance of unbiased answers to all three-column marginals, or None.
 
-    The closed form needs Gaussian noise and a domain whose cells can be enumerated.  Users see by it how much the model
-    gains over plain noisy counts.
+    A table of two columns has one marginal of two.  The closed form needs Gaussian noise and a domain whose cells can
+    be enumerated.  Users see by it how much the model gains over plain noisy counts.
     """
     budget = gaussian_account(loss) if isinstance(loss, ApproxDP) and loss.delta > 0 else loss
     if not isinstance(budget, (GaussianDP, ZCDP)):

@@ -22,8 +22,8 @@ WORDS = {1: "single columns", 2: "pairs", 3: "triples"}
 """Names of marginals of one, two and three columns in texts.  A convention."""
 
 ACCURATE = 0.05
-"""Expected total variation distance of two-column marginals that is accurate enough to recommend an epsilon.  A
-tolerance."""
+"""Expected total variation distance of two-column marginals that is accurate enough to recommend an epsilon.  Less
+would recommend larger epsilons; more would call poor relations good.  A tolerance."""
 
 WEAKEST = 3.0
 """Largest epsilon that is recommended, as docs/how-to/choose-epsilon.md gives it for use inside an organisation; if all

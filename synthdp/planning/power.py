@@ -66,7 +66,7 @@ def power_of(model: SyntheticModel, measurements: Sequence[Measurements]) -> dic
 
 
 def _variance(said: GLSEstimates, column: int, rows: FloatArray) -> FloatArray:
-    """Return the error variance of the estimated count of each of a column's coarse bins, (groups,), in rows squared.
+    """Return the error variance of the estimated counts ``rows`` of a column's coarse bins, (groups,), in rows squared.
 
     A score compares pairs with products of these estimates, whose errors make it larger by chance.  The variance is 0
     if no table of the column alone was measured.
