@@ -302,10 +302,10 @@ def _estimated_each(
 
 
 def _filled(axis: Axis, counts: FloatArray, stddev: float) -> BoolArray:
-    """Return which bins of a first histogram, (bins,), may hold rows.
+    """Return which bins of a first histogram, (bins,), may hold rows: releasable ones, in a filled range if ordered.
 
-    Empty ends of a discovered range, and of the classes of a survey weight, are cut off: far above the largest weight,
-    a few rows of noise would stand for many people.
+    Bins far beyond the filled ones are left out.  Of a discovered range, and of the classes of a survey weight, all
+    empty ends are: far above the largest weight, a few rows of noise would stand for many people.
     """
     filled = axis.releasable.copy()
     if axis.grid.ordered:

@@ -138,7 +138,7 @@ class Knowledge:
         schema
             With its rules.
         columns, left, measured
-            As above.
+            What is known of each column, what is left of the budget, and all noisy answers so far.
         target
             How many rows a group should hold.
         rows

@@ -244,7 +244,8 @@ def optimum_of(
 def _squared_sensitivity(sizes: Sequence[int], clique: Clique, *, swap: bool) -> float:
     """Return the squared L2 sensitivity of an effect's cells before centring.
 
-    It is to one record, or to swapping one for another if ``swap``.
+    It is to one record, or to swapping one for another if ``swap``.  Divided by the noise variance, it is the
+    effect's cost in mu squared.
     """
     shape = tuple(sizes[j] for j in clique)
     norms = norms_of_swap(shape) if swap else norms_of_one(shape)

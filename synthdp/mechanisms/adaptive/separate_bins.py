@@ -134,7 +134,7 @@ class _Classes(NamedTuple):
 
     @classmethod
     def of(cls, histogram: NoisyHistogram) -> _Classes:
-        """Divide by the noise, and form classes if there are many bins."""
+        """Return a histogram in stddevs of its noise, with bins of like counts in classes if there are many bins."""
         noisy, rows = histogram.counts / histogram.stddev, histogram.total / histogram.stddev
         y, which = _classes(noisy)
         return cls(histogram, noisy, rows, y, which, np.bincount(which, minlength=len(y)).astype(np.float64))
@@ -165,7 +165,7 @@ def _classes(noisy: FloatArray) -> tuple[FloatArray, IntArray]:
 
 
 def _batches(classed: Sequence[_Classes]) -> Iterator[list[int]]:
-    """Yield the numbers of histograms that are estimated together: of as many laws, and about as many classes."""
+    """Yield positions of histograms to be estimated in one array, of equally many laws and about as many classes."""
     alike: dict[tuple[int, int], list[int]] = defaultdict(list)
     for i, one in enumerate(classed):
         alike[one.laws, (len(one.y) - 1).bit_length()].append(i)
@@ -175,7 +175,10 @@ def _batches(classed: Sequence[_Classes]) -> Iterator[list[int]]:
 
 
 def _estimates(classed: Sequence[_Classes]) -> Iterator[tuple[SeparateBins, SeparateBins]]:
-    """Yield the two estimates of each of m histograms that have as many laws."""
+    """Yield the two estimates of each histogram; all have equally many laws, so that arrays hold them together.
+
+    The first prior has exponential laws alone, the second normal ones, too.
+    """
     m, c, laws = len(classed), max(len(one.y) for one in classed), classed[0].laws
     y, held = np.zeros((2, m, c))  # classes that are missing hold no bins
     for i, one in enumerate(classed):
@@ -223,7 +226,11 @@ def _exponential(y: FloatArray, means: FloatArray) -> tuple[FloatArray, FloatArr
 
 
 def _normal(y: FloatArray, means: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return what `_exponential` does, under normal laws of these means and standard deviations `HEAP` times them."""
+    """Return what `_exponential` does, under normal laws of these means and standard deviations `HEAP` times them.
+
+    That is the log density of counts against empty bins, and the centre and the standard deviation of the posterior,
+    (m, laws, c) each, in standard deviations of the noise.
+    """
     mean, y = means[:, None], y[:, None]
     variance = (HEAP * mean) ** 2
     density = 0.5 * (y**2 - (y - mean) ** 2 / (1 + variance) - np.log1p(variance))

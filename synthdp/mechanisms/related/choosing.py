@@ -15,9 +15,9 @@ from synthdp.queries.related.person_tables import Kind, PersonTable
 from synthdp.schema.database import DatabaseSchema
 
 WORTH = 0.5
-"""A table is worth measuring only if its score exceeds the model's misfit by this fraction of the table's mean
-absolute noise.  More measures fewer tables with less noise each, less measures weaker relations too.  Tuned; not
-measured.
+"""What measuring a table gains is its noisy distance from the model, less this fraction of its noise: the stddev of a
+cell, summed over cells.  More measures fewer tables with less noise each, less measures weaker relations too.  Tuned;
+not measured.
 """
 
 MEAN_ABS = math.sqrt(2 / math.pi)

@@ -198,7 +198,10 @@ def _tree(base: Sequence[Clique], strengths: Mapping[Clique, float], shape: Sequ
 
 
 def _independent(table: NoisyTable, margins: Sequence[FloatArray], total: float) -> FloatArray:
-    """Return the counts that a table would have if its columns were independent, (cells,), >= 0."""
+    """Return the rows that a table's cells would have if its columns were independent, (cells,), >= 0.
+
+    How strong a measured table is, and how far it is trusted, is judged by its distance from them.
+    """
     found = np.ones(1)
     groups = table.groups or (None,) * len(table.clique)
     for j, of in zip(table.clique, groups, strict=True):
