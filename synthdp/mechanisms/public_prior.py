@@ -150,7 +150,9 @@ def fit_tables_with_public(
     margins: Sequence[FloatArray], zeros: Mapping[Clique, BoolArray], total: float, alone: Callable[[], Distribution],
     rng: Generator,
 ) -> Distribution:  # fmt: skip
-    """Fit public rows to consistent noisy tables; see `fit_with_public`.
+    """Fit public rows to consistent noisy tables, or return ``alone()`` where these contradict the public relations.
+
+    See `fit_with_public`.
 
     Parameters
     ----------

@@ -87,8 +87,9 @@ class OneWay:
     def divided(self, mass: FloatArray) -> FloatArray:
         """Divide ``mass``, the rows in each bin of the first histogram, among its leaves, (leaves,).
 
-        They get rows in proportion to their old weights; where a bin had none, by their numbers of grid points.  Of
-        such a bin leaves that are never released get none.
+        So a better first histogram keeps what is known within bins.  Leaves get rows in proportion to their old
+        weights; where a bin had none, by their numbers of grid points.  Of such a bin leaves that are never released
+        get none.
         """
         cell, size = self.first_bin, self.first.size
         before = np.bincount(cell, weights=self.weights, minlength=size)
@@ -215,7 +216,9 @@ def first_trees(
     total: float,
     steps: Sequence[tuple[IntArray, ...]] | None = None,
 ) -> list[ColumnTree]:
-    """Return for each column the tree whose leaves are the bins of its first histogram.
+    """Return for each column the tree whose leaves are the bins of its first histogram, with their estimated rows.
+
+    Leaves with many rows are then split.
 
     Parameters
     ----------

@@ -117,6 +117,8 @@ def energies(
 ) -> list[Relation]:
     """Estimate by empirical Bayes, from noisy scores, whether each candidate's columns are related and how strongly.
 
+    A relation is the probability that there is none, and the mean distance in rows if there is one.
+
     Parameters
     ----------
     scores
@@ -183,7 +185,7 @@ class _Told(NamedTuple):
 
     @classmethod
     def by(cls, scores: FloatArray, explained: FloatArray, stddev: float) -> _Told:
-        """Return the likelihoods of scores, (k,).
+        """Return the likelihoods of scores, (k,): with a relation of each strength, with none, and on average.
 
         Scores, the part chance explains, and noise are fractions of the rows.
         """

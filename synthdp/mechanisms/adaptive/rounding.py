@@ -155,6 +155,8 @@ def _raked(rows: FloatArray, parts: FloatArray, wanted: FloatArray) -> tuple[Flo
 def _moved(rows: FloatArray, has: BoolArray, bins: IntArray, beyond: FloatArray) -> FloatArray:
     """Move rows from leaves with overfilled classes only to the nearest other leaves of their bin, (leaves,).
 
+    Such leaves hold noise: they lose together as many rows as these classes have too many.
+
     Parameters
     ----------
     rows

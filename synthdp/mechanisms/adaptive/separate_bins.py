@@ -100,7 +100,8 @@ def separate_and_heaped_bins(histograms: Sequence[NoisyHistogram]) -> list[tuple
     """Estimate the counts of unrelated bins (levels, or values far apart) twice, by empirical Bayes with sparse priors.
 
     The first prior has exponential laws; the second has normal laws, too, for filled bins that hold about as much as
-    each other.  Histograms are independent of each other: many at once only take less time than one by one.
+    each other.  The caller weighs both by their evidence.  Histograms are independent of each other: many at once only
+    take less time than one by one.
     """
     classed = [_Classes.of(one) for one in histograms]
     batches = _batches(classed)
@@ -145,7 +146,7 @@ class _Classes(NamedTuple):
         return 2 + max(0, math.ceil(math.log2(self.rows)))
 
     def estimate(self, quantiles: FloatArray, evidence: FloatArray) -> SeparateBins:
-        """Return the estimate from each class's posterior quantile and evidence, both (c,)."""
+        """Return each bin's estimated rows, scaled to the right sum, and evidence, from those of classes, (c,) each."""
         found = quantiles[self.which]
         moved = np.where(found > 0, np.maximum(found + self.noisy - self.y[self.which], 0.0), 0.0)
         held_now, (counts, _, total) = float(moved.sum()), self.histogram
@@ -339,7 +340,8 @@ def _common_quantiles(places: FloatArray, beyond: FloatArray, held: FloatArray, 
 def _roots(function: Callable[[FloatArray], FloatArray], end: FloatArray) -> FloatArray:
     """Return a root of each of many decreasing functions between -end and end, or the end that is nearer to one.
 
-    Chandrupatla (1997): inverse quadratic interpolation where that is safe, else bisection, of all at once.
+    The quantile levels of many histograms are found by it.  Chandrupatla (1997): inverse quadratic interpolation where
+    that is safe, else bisection, of all at once.
 
     Parameters
     ----------

@@ -182,7 +182,10 @@ def first_estimate(
 def first_column(
     one: Attribute, axis: Axis, counts: FloatArray, stddev: float, share: float, *, total: float
 ) -> AttributeColumn:
-    """Return what is known of a column after its standard cells were counted and before any is split."""
+    """Return what is known of a column after its standard cells were counted and before any is split.
+
+    Its leaves are these cells, all periods together, with weights that sum to ``total`` persons.
+    """
     together = counts.sum(axis=0)
     together = together * (total / max(float(together.sum()), 1e-9))
     return AttributeColumn(one, counts, stddev, share, OneWay(axis, together, axis, together, stddev))
@@ -246,8 +249,8 @@ def round_columns(
 ) -> tuple[tuple[AttributeColumn, ...], BudgetAllocation, tuple[Measurements, ...]]:
     """Measure how round numbers are where noise lets it be seen; see `synthdp.mechanisms.adaptive.rounding`.
 
-    Costs at most `MOST_ROUND` of the whole budget, and nothing where no column is asked; parameters as of
-    `split_columns`.
+    Returns what is known then, what is left of the budget, and the noisy answers.  Costs at most `MOST_ROUND` of the
+    whole budget, and nothing where no column is asked; parameters as of `split_columns`.
     """
     classes = {j: axis for j, one in enumerate(columns) if (axis := _classes(one))}
     share = min(SHARE, MOST_ROUND / max(1, len(columns)))

@@ -488,7 +488,10 @@ def _averaged(first: tuple[FloatArray, float], second: tuple[FloatArray, float])
 
 
 def _stands_out(known: _Known, table: PersonTable, noisy: FloatArray, stddev: float, persons: Persons) -> bool:
-    """Return whether an attribute's table against itself in another row differs from no relation by more than noise."""
+    """Return whether an attribute's table against itself in another row differs from no relation by more than noise.
+
+    Only then is it measured again, with more budget.
+    """
     scale = known.total / len(persons)
     if table.kind in (Kind.STAY, Kind.ALIKE):
         now = table.tabulate(persons) * scale
@@ -530,8 +533,8 @@ def _factors(
 def rows_by_table(layout: Layout, tables: Sequence[PersonTable], counted: Counted, *, total: float) -> list[float]:
     """Return the estimated number of persons with a row in each table, averaged over one-way tables by precision.
 
-    Tables by period in which a row counts 1/sqrt(m) add up to something else and are used only without others; the
-    number of rows of a person says it, too.
+    The leaves of the table's columns are scaled to it.  The number of rows of a person says it, too.  Tables by period
+    in which a row counts 1/sqrt(m) add up to something else and are used only without others.
     """
     found = [total]
     for i, of in enumerate(layout.tables[1:], start=1):

@@ -232,7 +232,7 @@ def cost_part(measured: Measurements, adjacency: Adjacency) -> float:
 def rows_between(later: Sequence[Measurements], earlier: Sequence[Measurements]) -> tuple[Measurements, ...]:
     """Return a measurement of the rows that arrived between two plans: the difference of their row counts.
 
-    The plans share nothing else, as their tables differ.
+    Nothing else is known of the first period of the later plan alone, as the tables of the plans differ.
 
     Parameters
     ----------
