@@ -62,7 +62,8 @@ SEED = 0
 
 BORNE_OUT = 0.8
 """Public relations are used only if the noisy tables' squared distance from them is at most this fraction of that from
-independence.  Tuned: by `benchmarks/utility/public.py`, on shuffled and biased tables.
+independence.  A larger one also uses relations that are borne out less.  Tuned: by `benchmarks/utility/public.py`, on
+shuffled and biased tables.
 """
 
 

@@ -70,7 +70,8 @@ class Workload:
     def weight(self, clique: Clique) -> float:
         """Return how much a table of these columns matters: the sum of the weights of all wished sets that contain it.
 
-        Without such a set ``rest``, of up to two columns.  Tables with the target count `TARGET_WEIGHT` times.
+        One of up to two columns that no such set contains has the weight ``rest``.  Tables with the target count
+        `TARGET_WEIGHT` times.
         """
         inside = set(clique)
         weight = 1.0 if self.weights is None else sum(w for wished, w in self.weights if inside <= set(wished))

@@ -26,8 +26,8 @@ no sweep is on record.
 
 TAIL, TAIL_SHARE = 1.0, 0.25
 """The bin beyond the last filled one is kept too if it is large enough.  It must exceed TAIL standard deviations of the
-noise and TAIL_SHARE of that bin: if tails fall by half from bin to bin, it then as likely as not holds rows.  Tuned; no
-sweep is on record.
+noise and TAIL_SHARE of that bin: if tails fall by half from bin to bin, it then as likely as not holds rows.  Larger
+ones cut off more of thin tails, smaller ones keep bins of noise.  Tuned; no sweep is on record.
 """
 
 

@@ -33,7 +33,7 @@ histograms). A tolerance.
 
 SHOWN = 0.7
 """Assumed reduction of a pair's error for each row of distance that its merged groups remove, below 1 as nothing
-changes within groups.
+changes within groups.  A smaller one measures fewer merged pairs.
 
 Tuned: exact tables of merged groups leave .3 to .5 of a pair's distance, in the median, on Adult and hmeq at epsilon .1
 to 10.
@@ -407,7 +407,7 @@ class Planner:
         No two share two columns, but triples over merged groups may.
 
         Candidates that join columns which nothing joins yet come first, by gain, as in Chow and Liu's algorithm.  A
-        pair that is related only by way of others may look better than a direct relation, but little of it is left once
+        pair that is related only by way of others may look better than a direct relation.  Little of it is left once
         the direct ones are known.
         """
         tree: list[int] = []

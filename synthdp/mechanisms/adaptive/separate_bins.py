@@ -229,8 +229,7 @@ def _exponential(y: FloatArray, means: FloatArray) -> tuple[FloatArray, FloatArr
 def _normal(y: FloatArray, means: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return what `_exponential` does, under normal laws of these means and standard deviations `HEAP` times them.
 
-    That is the log density of counts against empty bins, and the centre and the standard deviation of the posterior,
-    (m, laws, c) each, in standard deviations of the noise.
+    That is the log density of counts against empty bins, and the posterior's centre and stddev, (m, laws, c) each.
     """
     mean, y = means[:, None], y[:, None]
     variance = (HEAP * mean) ** 2

@@ -10,13 +10,14 @@ from synthdp.arrays import FloatArray, IntArray
 from synthdp.privacy.series_factor import cost_matrix, largest_first, optimal_factor
 
 FIRST_PART = 0.3
-"""Fraction of the budget for the periods before the tables are chosen again.  Tuned: .3 and .7 are best for Adult in 12
-months.
+"""Fraction of the budget for the periods before the tables are chosen again.  More makes these better, and all later
+ones worse.  Tuned: .3 and .7 are best for Adult in 12 months.
 """
 
 CHOSEN_AGAIN = 3
-"""The period, counted from 1, in which the tables are chosen again, with more rows.  Tuned: choosing in the first
-period alone loses nearly all that sharing noise over periods gains.
+"""The period, counted from 1, in which the tables are chosen again, with more rows.  A later one has more rows to
+choose by, and fewer periods left.  Tuned: choosing in the first period alone loses nearly all that sharing noise over
+periods gains.
 """
 
 FEWEST = 4
