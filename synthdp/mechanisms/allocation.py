@@ -95,7 +95,7 @@ class BudgetAllocation:
 
     @property
     def exponent(self) -> float:
-        """The p with stddev proportional to share^-p: 1/2 for Gaussian noise, 1 for Laplace noise."""
+        """The p with stddev proportional to share^-p, for dividing budget: 1/2 for Gaussian noise, 1 for Laplace."""
         return 1.0 if isinstance(self.whole, PureDP) else 0.5
 
     def stddev(self, bounds: RecordBounds, share: float, *, k: int) -> float:
@@ -150,5 +150,8 @@ _ONE_TABLE = RecordBounds(Norms(1, 1, 1), Norms(2, 2, 1))
 
 @lru_cache(maxsize=2**12)
 def _table_stddev(budget: BudgetAllocation, share: float) -> float:
-    """Return `BudgetAllocation.table_stddev` from a cache: it is asked for every pair of columns with one share."""
+    """Return the stddev of a cell's noise, in rows, in one marginal that costs ``share`` of the whole budget.
+
+    From a cache, as `BudgetAllocation.table_stddev` asks it for every pair of columns with one share.
+    """
     return budget.stddev(_ONE_TABLE, share, k=2**20)

@@ -124,7 +124,7 @@ class CellModel:
     def answered(self, question: Any, measurements: Sequence[Measurements] = ()) -> Answered:
         """Answer a question as every release does, or a family of queries; see `Release.answer`.
 
-        Sets of column names are marginals.
+        A family gets one estimated sum over rows a query, without error bars.  Sets of column names are marginals.
         """
         if isinstance(question, LinearQueries):
             estimate = self.answer(question)
@@ -138,7 +138,7 @@ class CellModel:
 
 
 def weighted_averages(queries: LinearQueries, codes: Codes, weights: FloatArray) -> Answers:
-    """Return the (k,) averages of queries over cells, (m, d), with weights, (m,), in bounded memory."""
+    """Return the (k,) averages of queries over cells, (m, d), with weights, (m,), of sum 1, in bounded memory."""
     rows = max(1, _CHUNK // queries.k)
     total = np.zeros(queries.k)
     for start in range(0, len(codes), rows):
@@ -147,9 +147,9 @@ def weighted_averages(queries: LinearQueries, codes: Codes, weights: FloatArray)
 
 
 def design(queries: LinearQueries, codes: Codes) -> Any:
-    """Return the (k, m) matrix of k queries on (m, d) support points, for a linear fit.
+    """Return the (k, m) values of k queries on (m, d) support points, for a linear fit of weights to averages.
 
-    It is sparse for marginals, which are 0 in nearly all cells.
+    Values are features over the denominator.  The matrix is sparse for marginals, which are 0 in nearly all cells.
     """
     if not isinstance(queries, Marginals):
         return queries.features(codes).T / queries.denominator

@@ -54,12 +54,12 @@ class DirectAnswers:
 
     @property
     def values(self) -> Answers:
-        """(k,) unbiased sums over rows."""
+        """(k,) noisy, unbiased sums over rows, one a query."""
         return np.concatenate([part.answers for part in self.measurements])
 
     @property
     def stddev(self) -> FloatArray:
-        """(k,) standard deviation of each sum."""
+        """(k,) standard deviation of the noise in each sum."""
         return np.concatenate([np.full(len(part.values), part.stddev) for part in self.measurements])
 
     def interval(self, confidence: float = 0.95) -> tuple[Answers, Answers]:

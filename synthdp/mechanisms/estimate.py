@@ -94,7 +94,7 @@ class Estimate:
 
     @property
     def _bias(self) -> float | FloatArray:
-        """The proven bound on the truncation error if there is one, else its estimate."""
+        """The proven bound on the truncation error if there is one, else its estimate; intervals are wider by it."""
         return self.truncation if self.truncation_bound is None else self.truncation_bound
 
     def interval(self, level: float = 0.95) -> tuple[float | FloatArray, float | FloatArray]:

@@ -24,8 +24,8 @@ from synthdp.queries.contingency import NoisyTable, cell_index
 from synthdp.randomness import Generator
 
 LEAST_MARGIN = 1e-6
-"""Smallest share of any cell in the prior, even where noisy one-ways say 0, because rules may forbid all other cells.
-A numerical tolerance.
+"""Smallest share of rows that the prior gives a cell of one column, even where noisy one-ways say 0.  Rules may forbid
+all other cells.  A numerical tolerance.
 """
 
 TREE_CELLS = 400_000
@@ -129,6 +129,8 @@ def tree_of_pairs(
     tables: Sequence[NoisyTable], domain: Domain, possible: Mapping[Clique, BoolArray], *, total: float
 ) -> Graphical:
     """Fit by maximum entropy the pairs that tell most, as many as make a small junction tree.
+
+    Candidate rows are drawn from the model that is returned.
 
     Parameters
     ----------

@@ -224,7 +224,7 @@ class L1Fit(HasPrivacyCost):
     def _measure(
         self, account: Curator, budget: BudgetAllocation, domain: Domain, pairs: Sequence[Pair]
     ) -> tuple[Measurements, ...]:
-        """Measure pairs as cell counts or as cosines; budget is divided by the number of pairs of each kind.
+        """Measure pairs as cell counts or as cosines; each kind gets budget in proportion to its number of pairs.
 
         Costs all of ``budget``, for the curator's neighbours.
         """

@@ -65,7 +65,7 @@ class NoisyAverages:
     ) -> NoisyAverages:
         """Make one-ways and pairs agree with each other, and join them with products of cosines.
 
-        All as averages per row.
+        All are averages per row, as if no row were a misfit: what the weighted rows of the L1 fit are to have.
         """
         raw = list(ones)
         products = []
@@ -155,7 +155,7 @@ def _table(
 ) -> NoisyTable:
     """Fit the cells of one pair to the averages of its products and to both of its margins.
 
-    Return them as a noisy table.
+    Return them as a noisy table, in rows, to which a junction tree can be fitted.
     """
     sizes = [domain.shape[j] for j in pair]
     ones = [margins[j] for j in pair]
@@ -182,7 +182,9 @@ def _values(domain: Domain, term: Term, column: int) -> FloatArray:
 
 
 def _stddev(problem: FitProblem, weights: FloatArray) -> float:
-    """Return the mean standard deviation of a fitted weight, from a linear approximation of the fit.
+    """Return the mean stddev of a fitted weight, a share of the rows, from a linear approximation of the fit.
+
+    It is the noise of the pair's fitted table.
 
     Answers met within the free band do not move the weights.  With A the features of the others, less their means, a
     change of their averages by db moves the weights by W A'(A W A')⁻¹ db; what these averages cannot tell apart is

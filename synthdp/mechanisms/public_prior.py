@@ -42,8 +42,8 @@ hundredth of that by 16.
 """
 
 ONE_WAY_RIDGE = 0.05
-"""How closely rows are raked to one-ways: the ridge, in multiples of their error.  Derived: as in the fit without
-public rows.
+"""How closely rows are raked to one-ways: the ridge, in multiples of their error; a smaller one is closer.  Derived: as
+in the fit without public rows.
 """
 
 FIRST_SWEEPS = 3
@@ -62,7 +62,8 @@ SEED = 0
 
 BORNE_OUT = 0.8
 """Public relations are used only if the noisy tables' squared distance from them is at most this fraction of that from
-independence.  Tuned: by `benchmarks/utility/public.py`, on shuffled and biased tables.
+independence.  A larger one also uses relations that are borne out less.  Tuned: by `benchmarks/utility/public.py`, on
+shuffled and biased tables.
 """
 
 
@@ -150,7 +151,9 @@ def fit_tables_with_public(
     margins: Sequence[FloatArray], zeros: Mapping[Clique, BoolArray], total: float, alone: Callable[[], Distribution],
     rng: Generator,
 ) -> Distribution:  # fmt: skip
-    """Fit public rows to consistent noisy tables; see `fit_with_public`.
+    """Fit public rows to consistent noisy tables, or return ``alone()`` where these contradict the public relations.
+
+    See `fit_with_public`.
 
     Parameters
     ----------
@@ -234,7 +237,7 @@ class _Noisy:
 
     @property
     def stddev(self) -> float:
-        """The noise of a cell without the ridge, which belongs to the fit without public rows."""
+        """Stddev of a cell's noise, in rows, without the ridge, which belongs to the fit without public rows."""
         return self.table.stddev / self.ridges.get(self.table.clique, 1.0)
 
     @property
@@ -259,7 +262,10 @@ class _Noisy:
         return self.table.counts + expected - centred(expected.reshape(self._shape)).ravel()
 
     def raked(self, codes: Codes, *, ridge: float | None = None) -> RakedTable:
-        """Return the table with these rows' cells, as `rake_rows` takes it."""
+        """Return the table with these rows' cells, as `rake_rows` takes it.
+
+        The larger the ridge, the farther weights may stay from the counts; default: `ONE_WAY_RIDGE` times the noise.
+        """
         return RakedTable(
             cells=self.cells(codes),
             counts=self.table.counts,

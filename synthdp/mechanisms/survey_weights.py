@@ -26,8 +26,8 @@ from synthdp.schema.schema import Schema
 from synthdp.schema.weights import Weight
 
 SHARE = 0.02
-"""Share of the budget for measuring the mean weight of each class, all weights together.  Tuned:
-`benchmarks/utility/weights.py --sweep share`.
+"""Share of the budget for measuring the mean weight of each class, all weights together.  More makes the means surer,
+and leaves less for the table.  Tuned: `benchmarks/utility/weights.py --sweep share`.
 """
 
 

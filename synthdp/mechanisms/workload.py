@@ -70,7 +70,8 @@ class Workload:
     def weight(self, clique: Clique) -> float:
         """Return how much a table of these columns matters: the sum of the weights of all wished sets that contain it.
 
-        Tables with the target count `TARGET_WEIGHT` times.
+        One of up to two columns that no such set contains has the weight ``rest``.  Tables with the target count
+        `TARGET_WEIGHT` times.
         """
         inside = set(clique)
         weight = 1.0 if self.weights is None else sum(w for wished, w in self.weights if inside <= set(wished))
@@ -294,7 +295,10 @@ def check_domain(queries: LinearQueries, schema: Schema) -> None:
 
 
 def _domain(schema: Schema, names: Sequence[str], bins: Mapping[str, int]) -> Domain:
-    """Return the domain of named columns with these numbers of bins; raise ParameterError if all are identifiers."""
+    """Return the domain of named columns with these numbers of bins, of cells in which a released row may lie.
+
+    Columns without a number have `BINS`.  ParameterError is raised if all are identifiers.
+    """
     columns = part_of(schema, names)
     check_declared(columns, why="the cells of the queries are made of them")
     if all(column.names_rows for column in columns.values()):

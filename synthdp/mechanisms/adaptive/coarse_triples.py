@@ -161,7 +161,7 @@ def measure_with_triples(
     chosen = [one for one in candidates if one in batch]
 
     def gain_of_batch(rest: float) -> float:
-        """Return what the batch gains if so much more of what waited goes to it."""
+        """Return the decrease of the batch's weighted L1 error, in rows, if the share ``rest`` goes to it too."""
         parts = ((1 - RESERVE) * whole, (1 - RESERVE) * whole + rest)
         stddevs = (
             [known.left.table_stddev(batch.shares[one.clique] * part / whole) for one in chosen] for part in parts

@@ -47,6 +47,8 @@ def group_target(total: float, pair_stddev: float, *, wide: bool = False) -> flo
 def coarsen(one_way: OneWay, target: float, *, pinned: AbstractSet[int] = frozenset()) -> Refinement:
     """Merge the leaves (finest bins) of a column into groups of about ``target`` rows, the axis of its larger tables.
 
+    Cells of groups stand out of the noise, while cells of leaves would not.
+
     Parameters
     ----------
     one_way
@@ -181,7 +183,8 @@ def _ordered_groups(one_way: OneWay, target: float, regular: int) -> IntArray:
 def _around_atom(weights: FloatArray, mass: float, target: float) -> IntArray:
     """Return the part of a bin, (leaves,), that each of its leaves is in: before, at or after the heaviest leaf.
 
-    All 0 if that leaf is not heavy enough for a group of its own.
+    So heaps of equal values are kept.  A side of at most ``target`` rows joins the heaviest leaf.  All 0 if that leaf
+    is not heavy enough for a group of its own.
     """
     inner = np.zeros(len(weights), np.int64)
     atom = int(np.argmax(weights))
@@ -192,8 +195,9 @@ def _around_atom(weights: FloatArray, mass: float, target: float) -> IntArray:
 
 
 def _around_atoms(weights: FloatArray, target: float) -> IntArray:
-    """Like `_around_atom` for a bin of discovered bounds, but divide the parts before and after again in the same way.
+    """Return the part of a bin of discovered bounds, (leaves,), that each of its leaves is in: around heavy leaves.
 
+    It is divided before and after its heaviest leaf, as `_around_atom` does, and these sides again in the same way.
     Such bins do not begin and end at values of the data, so that one bin often holds several heaps.
     """
     inner = np.zeros(len(weights), np.int64)

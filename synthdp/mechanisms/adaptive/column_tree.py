@@ -26,8 +26,8 @@ no sweep is on record.
 
 TAIL, TAIL_SHARE = 1.0, 0.25
 """The bin beyond the last filled one is kept too if it is large enough.  It must exceed TAIL standard deviations of the
-noise and TAIL_SHARE of that bin: if tails fall by half from bin to bin, it then as likely as not holds rows.  Tuned; no
-sweep is on record.
+noise and TAIL_SHARE of that bin: if tails fall by half from bin to bin, it then as likely as not holds rows.  Larger
+ones cut off more of thin tails, smaller ones keep bins of noise.  Tuned; no sweep is on record.
 """
 
 
@@ -87,8 +87,9 @@ class OneWay:
     def divided(self, mass: FloatArray) -> FloatArray:
         """Divide ``mass``, the rows in each bin of the first histogram, among its leaves, (leaves,).
 
-        They get rows in proportion to their old weights; where a bin had none, by their numbers of grid points.  Of
-        such a bin leaves that are never released get none.
+        So a better first histogram keeps what is known within bins.  Leaves get rows in proportion to their old
+        weights; where a bin had none, by their numbers of grid points.  Of such a bin leaves that are never released
+        get none.
         """
         cell, size = self.first_bin, self.first.size
         before = np.bincount(cell, weights=self.weights, minlength=size)
@@ -215,7 +216,9 @@ def first_trees(
     total: float,
     steps: Sequence[tuple[IntArray, ...]] | None = None,
 ) -> list[ColumnTree]:
-    """Return for each column the tree whose leaves are the bins of its first histogram.
+    """Return for each column the tree whose leaves are the bins of its first histogram, with their estimated rows.
+
+    Leaves with many rows are then split.
 
     Parameters
     ----------
@@ -302,10 +305,10 @@ def _estimated_each(
 
 
 def _filled(axis: Axis, counts: FloatArray, stddev: float) -> BoolArray:
-    """Return which bins of a first histogram, (bins,), may hold rows.
+    """Return which bins of a first histogram, (bins,), may hold rows: releasable ones, in a filled range if ordered.
 
-    Empty ends of a discovered range, and of the classes of a survey weight, are cut off: far above the largest weight,
-    a few rows of noise would stand for many people.
+    Bins far beyond the filled ones are left out.  Of a discovered range, and of the classes of a survey weight, all
+    empty ends are: far above the largest weight, a few rows of noise would stand for many people.
     """
     filled = axis.releasable.copy()
     if axis.grid.ordered:

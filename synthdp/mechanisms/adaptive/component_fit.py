@@ -124,7 +124,10 @@ class _Group:
 
 
 def effective_rows(distribution: Explicit) -> float:
-    """Return the effective sample size of weighted rows: 1 / sum of squared weights, which sum to 1 (Kish 1965)."""
+    """Return the effective sample size of weighted rows: 1 / sum of squared weights, which sum to 1 (Kish 1965).
+
+    Where it is too small, the fit is repeated with fewer tables; see `LEAST_EFFECTIVE`.
+    """
     return float(1 / (distribution.weights**2).sum())
 
 

@@ -23,8 +23,8 @@ Derived.
 """
 
 OF_MARGINS = 0.5
-"""Assumed squared error of a column's estimated rows relative to the error of its raw noisy counts; smoothing makes it less
-than 1.
+"""Assumed squared error of a column's estimated rows, in multiples of the noise variance of its raw counts; smoothing
+makes it less than 1.
 
 Tuned.  Measured on Adult's columns at epsilon .1: .01 to 1.5, .3 in the median.
 """
@@ -92,7 +92,10 @@ class Relation(NamedTuple):
 
 
 def prior_of(columns: int, order: int) -> FloatArray:
-    """Return the prior of each fraction unrelated (`NONE`) and mean strength (`SIZES`), (shares, sizes), of sum 1."""
+    """Return the prior of each fraction unrelated (`NONE`) and mean strength (`SIZES`), (shares, sizes), of sum 1.
+
+    It is for candidates of ``order`` columns, 2 or 3, of a table of ``columns``.  All scores together update it.
+    """
     related = min(0.5, RELATIVES / max(1, columns - 1))
     shares = NONE ** (1 / related - 2) * np.gradient(NONE)  # a beta law of that mean
     sizes = np.exp(-0.5 * (np.log(SIZES / TYPICAL[order]) / SPREAD) ** 2)
@@ -101,7 +104,10 @@ def prior_of(columns: int, order: int) -> FloatArray:
 
 
 def laws() -> FloatArray:
-    """Return the exponential law over `DISTANCES` for each mean in `SIZES`, (sizes, distances); each row sums to 1."""
+    """Return the exponential law over `DISTANCES` for each mean in `SIZES`, (sizes, distances); each row sums to 1.
+
+    By it the strengths of relations are spread, and the likelihoods of scores are averaged.
+    """
     found = np.exp(-DISTANCES / SIZES[:, None]) * np.gradient(DISTANCES)
     return np.asarray(found / found.sum(axis=1, keepdims=True), np.float64)
 
@@ -110,6 +116,8 @@ def energies(
     scores: FloatArray, explained: FloatArray, stddev: float, *, total: float, columns: int, order: int = 2
 ) -> list[Relation]:
     """Estimate by empirical Bayes, from noisy scores, whether each candidate's columns are related and how strongly.
+
+    A relation is the probability that there is none, and the mean distance in rows if there is one.
 
     Parameters
     ----------
@@ -137,7 +145,7 @@ def energies(
 def seen(distances: FloatArray, explained: FloatArray, stddev: float, *, total: float, columns: int) -> FloatArray:
     """Return the chance, (k,), that a noisy score shows a relation of a given size, if no other columns are related.
 
-    A lower bound, since more relations make each likelier.
+    A plan foresees by it which relations a release will find.  A lower bound, since more relations make each likelier.
 
     Parameters
     ----------
@@ -177,7 +185,7 @@ class _Told(NamedTuple):
 
     @classmethod
     def by(cls, scores: FloatArray, explained: FloatArray, stddev: float) -> _Told:
-        """Return the likelihoods of scores, (k,).
+        """Return the likelihoods of scores, (k,): with a relation of each strength, with none, and on average.
 
         Scores, the part chance explains, and noise are fractions of the rows.
         """
@@ -204,7 +212,10 @@ def _posterior(told: _Told, columns: int, order: int) -> FloatArray:
 
 
 def before_scores(total: float, columns: int) -> Relation:
-    """Return the prior belief about a pair of columns that was never scored."""
+    """Return the prior belief about a pair of columns that was never scored, by which its noisy products are weighed.
+
+    It is the mean chance of no relation, and a typical distance in rows of a relation.
+    """
     return Relation(float(prior_of(columns, 2).sum(axis=1) @ NONE), TYPICAL[2] * total)
 
 

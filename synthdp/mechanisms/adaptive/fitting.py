@@ -35,7 +35,10 @@ def consistent_tables(known: Knowledge) -> list[NoisyTable]:
 
 
 def fit_tree(known: Knowledge, settings: MaxEntropy) -> Graphical:
-    """Fit one-ways and the tables inside the junction tree by maximum entropy; other answers are ignored."""
+    """Fit one-ways and the tables inside the junction tree by maximum entropy; other answers are ignored.
+
+    Rows are drawn from it, which further fits weight and scores are measured from.
+    """
     inside = [table for table in consistent_tables(known) if len(table.clique) == 1 or table.clique in known.tree]
     return settings.fit(inside, known.domain.shape, total=known.total, allowed=known.zeros).model
 
@@ -64,7 +67,7 @@ def fit_cells(known: Knowledge, settings: ListedEntropy) -> Explicit:
 def _spread(mask: BoolArray, clique: Clique, kept: Sequence[BoolArray]) -> BoolArray:
     """Reshape a mask over some columns' groups so that it broadcasts over all columns.
 
-    Only kept groups remain; the other columns have axes of size 1.
+    So the masks of all rules combine into one.  Only kept groups remain; the other columns have axes of size 1.
     """
     inside = mask[np.ix_(*(np.flatnonzero(kept[j]) for j in clique))]
     order = np.argsort(clique, kind="stable")

@@ -138,7 +138,7 @@ class Knowledge:
         schema
             With its rules.
         columns, left, measured
-            As above.
+            What is known of each column, what is left of the budget, and all noisy answers so far.
         target
             How many rows a group should hold.
         rows
@@ -283,7 +283,7 @@ class Knowledge:
     def groups(self, clique: Clique, level: int) -> tuple[IntArray, ...]:
         """Return, for each column of a clique, the coarser group of each group, (groups,).
 
-        ``level`` is the level of merging, from 1 on.
+        Noisy tables over coarser groups are stored with them.  ``level`` is the level of merging, from 1 on.
         """
         found = [self.coarser[level - 1].axes[j].groups_of(self.domain.axes[j]) for j in clique]
         return tuple(groups for groups in found if groups is not None)

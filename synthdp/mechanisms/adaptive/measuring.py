@@ -89,9 +89,10 @@ def _measure_marginals(known: Knowledge, account: Curator, batch: Batch, chosen:
 def measure_each(
     known: Knowledge, account: Curator, domain: Domain, shares: Mapping[Clique, float], *, step: str
 ) -> tuple[Knowledge, list[NoisyTable]]:
-    """Measure tables over the groups of a domain, each for its own share of the whole budget, and return them in order.
+    """Measure tables over the groups of a domain, each for its own share of the whole budget.
 
-    Also returns the updated knowledge.  Costs the shares, for the curator's neighbours.
+    Returns the knowledge with the answers, and the noisy tables in the order of ``shares``, which are by clique.  Costs
+    the shares, for the curator's neighbours.
     """
     parts, left = [], known.left
     for share in shares.values():
@@ -138,7 +139,7 @@ def _names(domain: Domain, cliques: Iterable[Clique]) -> str:
 
 
 def _named(domain: Domain, cliques: Collection[Clique]) -> str:
-    """Return the names of a few sets of columns, of more how many there are."""
+    """Return the names of up to `MOST_NAMED` sets of columns as text for the receipt; of more, how many there are."""
     return _names(domain, cliques) if len(cliques) <= MOST_NAMED else f"{len(cliques)} sets of columns"
 
 

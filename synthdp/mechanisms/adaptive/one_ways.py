@@ -236,9 +236,9 @@ class OneWayTree:
         return self.heavy * DISCOVERED_HEAVY if column.source == DISCOVERED else self.heavy
 
     def most_levels(self, column: Column) -> int:
-        """Return how many levels of splitting a column can use: until bins hold single values, at most ``levels``.
+        """Return how many levels of histograms a column can use: until bins hold single values, at most ``levels``.
 
-        1 if none is split.
+        The first histogram counts, so that it is 1 if no bin can be split.  No deeper level is asked of the column.
         """
         grid, bins = grid_of(column), self.first_bins(column)
         steps = self.steps(column)

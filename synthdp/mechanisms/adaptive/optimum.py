@@ -232,7 +232,7 @@ def optimum_of(
         return optimum(sizes, tables, sensitivity=sensitivity, known=known, mu=mu, total=total)
 
     def best(some: Mapping[Clique, float], before: Mapping[Clique, float], part: float) -> Optimum:
-        """Return the best way to spend a part on some tables, where precisions ``before`` are known."""
+        """Return the best plan for some tables at the fraction ``part`` of mu squared; ``before`` is known."""
         inside = {(), *(one for table in some for one in parts(table))}
         costs = {one: cost for one, cost in sensitivity.items() if one in inside}
         return optimum(sizes, some, sensitivity=costs, known=before, mu=mu * math.sqrt(part), total=total)
@@ -244,7 +244,8 @@ def optimum_of(
 def _squared_sensitivity(sizes: Sequence[int], clique: Clique, *, swap: bool) -> float:
     """Return the squared L2 sensitivity of an effect's cells before centring.
 
-    It is to one record, or to swapping one for another if ``swap``.
+    It is to one record, or to swapping one for another if ``swap``.  Divided by the noise variance, it is the
+    effect's cost in mu squared.
     """
     shape = tuple(sizes[j] for j in clique)
     norms = norms_of_swap(shape) if swap else norms_of_one(shape)

@@ -61,7 +61,8 @@ def check_places(name: str, schema: Schema) -> None:
 def steps_of(axis: Axis) -> list[IntArray]:
     """Return the group of each of a column's cells at every step, the coarsest first, and last the cells alone.
 
-    A declared step is left out if it has one group, or as many as there are cells: it would say nothing more.
+    Places are counted at each of these steps.  A declared step is left out if it has one group, or as many as there are
+    cells: it would say nothing more.
 
     Parameters
     ----------

@@ -96,9 +96,11 @@ def rounded(
 ) -> tuple[FloatArray, FloatArray] | None:
     """Return how likely numbers of each roundness class are within their leaf, and the leaves' new rows.
 
+    Likelihoods, (classes,), are relative to each other, 1 of classes that no leaf has; rows are (leaves,).  ``None`` if
+    noise explains all.
+
     Classes whose noisy count an even spread explains share one likelihood.  A leaf with only overfilled classes, such
-    as a narrow one between round values, holds noise: it loses rows to the nearest other leaves of its bin.  ``None``
-    if noise explains all.
+    as a narrow one between round values, holds noise: it loses rows to the nearest other leaves of its bin.
 
     Parameters
     ----------
@@ -131,7 +133,7 @@ def rounded(
 def _raked(rows: FloatArray, parts: FloatArray, wanted: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Fit a likelihood for each group of classes by iterative scaling, so that the groups get the wanted rows.
 
-    Also return each group's fraction of each leaf, (leaves, groups).
+    Returns likelihoods, (groups,), of which the largest is 1, and each group's fraction of each leaf, (leaves, groups).
 
     Parameters
     ----------
@@ -152,6 +154,8 @@ def _raked(rows: FloatArray, parts: FloatArray, wanted: FloatArray) -> tuple[Flo
 
 def _moved(rows: FloatArray, has: BoolArray, bins: IntArray, beyond: FloatArray) -> FloatArray:
     """Move rows from leaves with overfilled classes only to the nearest other leaves of their bin, (leaves,).
+
+    Such leaves hold noise: they lose together as many rows as these classes have too many.
 
     Parameters
     ----------

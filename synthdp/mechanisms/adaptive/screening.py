@@ -28,10 +28,14 @@ needs.  A numerical tolerance.
 """
 
 MAX_CELLS = 200_000
-"""Most cells of a candidate table of three columns; larger ones are not scored.  A safety limit of time and memory."""
+"""Most cells of a candidate table, of two or three columns, that is scored against a model; larger ones are not.  A
+safety limit of time and memory.
+"""
 
 MAX_PAIR_CELLS = 4_000_000
-"""Most cells of a candidate table of two columns; larger ones are not measured.  A safety limit of time and memory."""
+"""Most cells of a table of two columns that is scored against independence, or measured in wide tables and for places;
+larger ones are not.  A safety limit of time and memory.
+"""
 
 
 LEAST_EXPECTED = 0.02

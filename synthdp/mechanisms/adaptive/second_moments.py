@@ -54,7 +54,8 @@ out.  A larger one also spends where only strong correlations would show.  Tuned
 
 STRONG, MOST_STRONG = 3.0, 6
 """A product is measured a second time if it exceeds STRONG standard deviations of its noise, at most MOST_STRONG of
-them.  Tuned; ablation in docs/benchmarks/planner.md.
+them.  A smaller STRONG would ask again of mere noise, a larger MOST_STRONG leave more noise in each.  Tuned; ablation
+in docs/benchmarks/planner.md.
 """
 
 AIM_OF_STRONG = 0.03

@@ -33,7 +33,7 @@ histograms). A tolerance.
 
 SHOWN = 0.7
 """Assumed reduction of a pair's error for each row of distance that its merged groups remove, below 1 as nothing
-changes within groups.
+changes within groups.  A smaller one measures fewer merged pairs.
 
 Tuned: exact tables of merged groups leave .3 to .5 of a pair's distance, in the median, on Adult and hmeq at epsilon .1
 to 10.
@@ -121,7 +121,7 @@ class Candidate:
 
     @cached_property
     def variances(self) -> FloatArray:
-        """(cells,) mean squared difference between the data's table and the expected one, if there is a relation.
+        """(cells,) mean squared difference between the data's table and the expected one, in squared rows, if related.
 
         The relation moves each cell in proportion to its count.  Chance is added if the model knows nothing of the
         table, and the errors of margins if the whole table is measured.
@@ -131,10 +131,10 @@ class Candidate:
         return np.asarray(related**2 + more, np.float64)
 
     def kept(self, stddev: float) -> FloatArray:
-        """(cells,) root of the fraction of each cell's variance that remains if the table's noise is ``stddev`` rows.
+        """(cells,) error that remains in each cell, as a fraction of its noise, if a table's noise is ``stddev`` rows.
 
-        The best linear estimate of a deviation of variance v from an answer with noise q leaves v q^2 / (v + q^2);
-        returned is the root of v / (v + q^2).
+        The best linear estimate of a deviation of variance v from an answer with noise q leaves v q^2 / (v + q^2): the
+        remaining error is q times the root of v / (v + q^2), which is returned.
         """
         return np.sqrt(self.variances / (self.variances + (stddev * self.noise) ** 2))
 
@@ -147,14 +147,16 @@ class Candidate:
         return bool(MEAN_ABS * np.sqrt(self.variances).sum() > hidden)
 
     def cells(self, stddev: float) -> float:
-        """Return the effective number of cells that noise of ``stddev`` rows affects.
+        """Return the effective number of cells that noise of ``stddev`` rows affects, by which budget is divided.
 
-        The slope of the remaining error in the noise.
+        It is the slope of the remaining error, summed over cells, in the noise.
         """
         return float((self.kept(stddev) ** 3).sum())
 
     def gain(self, stddev: float) -> float:
-        """Return the mean decrease of the table's L1 error, in rows, that measuring it would bring.
+        """Return the mean decrease of the table's L1 error, in rows, that measuring it would bring, times `counts`.
+
+        So it is weighted by how much the table matters and by the probability of a relation.
 
         Parameters
         ----------
@@ -223,7 +225,7 @@ class _Together:
         return found
 
     def pay(self, stddev: float) -> BoolArray:
-        """Return whether each candidate pays at noise ``stddev``, (candidates,); see `Candidate.pays`."""
+        """Return which candidates pay, (candidates,): noise of ``stddev`` rows hides less than their error now."""
         found = np.zeros(len(self.candidates), bool)
         found[self.large] = [self.candidates[i].pays(stddev) for i in self.large]
         hidden = np.minimum(MEAN_ABS * stddev * self.noise, self.expected)
@@ -402,9 +404,11 @@ class Planner:
     ) -> tuple[list[int], list[int]]:
         """Return positions of up to ``size`` candidates of positive gain, inside and outside of the tree.
 
-        No two share two columns.  Candidates that join columns which nothing joins yet come first, by gain, as in Chow
-        and Liu's algorithm: a pair that is related only by way of others may look better than a direct relation, but
-        little of it is left once the direct ones are known.
+        No two share two columns, but triples over merged groups may.
+
+        Candidates that join columns which nothing joins yet come first, by gain, as in Chow and Liu's algorithm.  A
+        pair that is related only by way of others may look better than a direct relation.  Little of it is left once
+        the direct ones are known.
         """
         tree: list[int] = []
         off_tree: list[int] = []
@@ -438,7 +442,9 @@ class Planner:
 
 
 def divided(chosen: Sequence[Candidate], budget: BudgetAllocation, share: float) -> tuple[list[float], float]:
-    """Divide a share of the budget among tables for the largest total gain; also return that gain, in rows.
+    """Divide a share of the budget among tables for the largest total gain; return the shares and that gain, in rows.
+
+    Gains are decreases of L1 errors, weighted as by `Candidate.counts`.
 
     Parameters
     ----------
@@ -458,7 +464,7 @@ def divided(chosen: Sequence[Candidate], budget: BudgetAllocation, share: float)
     loud = budget.table_stddev(share)
 
     def left(shares: Sequence[float]) -> tuple[FloatArray, FloatArray]:
-        """Return the noise of each table, and by cell the root of the part of its variance that is left."""
+        """Return each table's noise, in rows, and by cell the error that is left, as a fraction of this noise."""
         stddevs = noise * loud * (np.array(shares) / share) ** -budget.exponent
         return stddevs, np.sqrt(variances / (variances + np.repeat(stddevs**2, sizes)))
 

@@ -100,7 +100,8 @@ def separate_and_heaped_bins(histograms: Sequence[NoisyHistogram]) -> list[tuple
     """Estimate the counts of unrelated bins (levels, or values far apart) twice, by empirical Bayes with sparse priors.
 
     The first prior has exponential laws; the second has normal laws, too, for filled bins that hold about as much as
-    each other.  Histograms are independent of each other: many at once only take less time than one by one.
+    each other.  The caller weighs both by their evidence.  Histograms are independent of each other: many at once only
+    take less time than one by one.
     """
     classed = [_Classes.of(one) for one in histograms]
     batches = _batches(classed)
@@ -134,7 +135,7 @@ class _Classes(NamedTuple):
 
     @classmethod
     def of(cls, histogram: NoisyHistogram) -> _Classes:
-        """Divide by the noise, and form classes if there are many bins."""
+        """Return a histogram in stddevs of its noise, with bins of like counts in classes if there are many bins."""
         noisy, rows = histogram.counts / histogram.stddev, histogram.total / histogram.stddev
         y, which = _classes(noisy)
         return cls(histogram, noisy, rows, y, which, np.bincount(which, minlength=len(y)).astype(np.float64))
@@ -145,7 +146,7 @@ class _Classes(NamedTuple):
         return 2 + max(0, math.ceil(math.log2(self.rows)))
 
     def estimate(self, quantiles: FloatArray, evidence: FloatArray) -> SeparateBins:
-        """Return the estimate from each class's posterior quantile and evidence, both (c,)."""
+        """Return each bin's estimated rows, scaled to the right sum, and evidence, from those of classes, (c,) each."""
         found = quantiles[self.which]
         moved = np.where(found > 0, np.maximum(found + self.noisy - self.y[self.which], 0.0), 0.0)
         held_now, (counts, _, total) = float(moved.sum()), self.histogram
@@ -165,7 +166,7 @@ def _classes(noisy: FloatArray) -> tuple[FloatArray, IntArray]:
 
 
 def _batches(classed: Sequence[_Classes]) -> Iterator[list[int]]:
-    """Yield the numbers of histograms that are estimated together: of as many laws, and about as many classes."""
+    """Yield positions of histograms to be estimated in one array, of equally many laws and about as many classes."""
     alike: dict[tuple[int, int], list[int]] = defaultdict(list)
     for i, one in enumerate(classed):
         alike[one.laws, (len(one.y) - 1).bit_length()].append(i)
@@ -175,7 +176,10 @@ def _batches(classed: Sequence[_Classes]) -> Iterator[list[int]]:
 
 
 def _estimates(classed: Sequence[_Classes]) -> Iterator[tuple[SeparateBins, SeparateBins]]:
-    """Yield the two estimates of each of m histograms that have as many laws."""
+    """Yield the two estimates of each histogram; all have equally many laws, so that arrays hold them together.
+
+    The first prior has exponential laws alone, the second normal ones, too.
+    """
     m, c, laws = len(classed), max(len(one.y) for one in classed), classed[0].laws
     y, held = np.zeros((2, m, c))  # classes that are missing hold no bins
     for i, one in enumerate(classed):
@@ -223,7 +227,10 @@ def _exponential(y: FloatArray, means: FloatArray) -> tuple[FloatArray, FloatArr
 
 
 def _normal(y: FloatArray, means: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return what `_exponential` does, under normal laws of these means and standard deviations `HEAP` times them."""
+    """Return what `_exponential` does, under normal laws of these means and standard deviations `HEAP` times them.
+
+    That is the log density of counts against empty bins, and the posterior's centre and stddev, (m, laws, c) each.
+    """
     mean, y = means[:, None], y[:, None]
     variance = (HEAP * mean) ** 2
     density = 0.5 * (y**2 - (y - mean) ** 2 / (1 + variance) - np.log1p(variance))
@@ -332,7 +339,8 @@ def _common_quantiles(places: FloatArray, beyond: FloatArray, held: FloatArray, 
 def _roots(function: Callable[[FloatArray], FloatArray], end: FloatArray) -> FloatArray:
     """Return a root of each of many decreasing functions between -end and end, or the end that is nearer to one.
 
-    Chandrupatla (1997): inverse quadratic interpolation where that is safe, else bisection, of all at once.
+    The quantile levels of many histograms are found by it.  Chandrupatla (1997): inverse quadratic interpolation where
+    that is safe, else bisection, of all at once.
 
     Parameters
     ----------

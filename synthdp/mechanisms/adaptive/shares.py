@@ -49,7 +49,7 @@ measured.
 
 ROUND_SIGNALS = (7_500.0, 15_000.0)
 """Signals (rows / stddev of a table measured with the whole budget) above which the second and the third entry of
-`ROUNDS` are used.  Tuned with `ROUNDS`.
+`ROUNDS` are used.  Higher ones give more tables a single round.  Tuned with `ROUNDS`.
 """
 
 ONE_WAYS_KNOWN = 1_500.0
@@ -65,7 +65,9 @@ better, and measures them worse.  Tuned; ablation in docs/benchmarks/planner.md.
 SCORE_NOISE, MOST_SCREEN, LOUDEST_SCORE = 0.05, 0.2, 0.3
 """The stddev of a pair's score that screening aims at, as a fraction of the rows (tuned); the largest share of a round that
 screening costs (tuned); and the largest stddev of a score, as a fraction of the rows, at which pairs are screened at all:
-few pairs score above .5 without noise, so beyond it noise alone would choose.  The value .3 is not measured."""
+few pairs score above .5 without noise, so beyond it noise alone would choose.  A smaller first or a larger second one
+spends more on scores, and less on tables.  The value .3 is not measured.
+"""
 
 ONE_WAYS_IN_TABLES = 0.1
 """Factor by which the gain of re-measuring one-ways is multiplied when compared with the gain of tables.  It would else

@@ -87,7 +87,11 @@ def estimated(counts: FloatArray, stddev: float, *, total: float, neighbours: in
 
 
 def estimated_each(histograms: Sequence[NoisyHistogram], neighbours: Sequence[int]) -> list[FloatArray]:
-    """Estimate many histograms as `estimated` does each; together they take less time."""
+    """Return the estimated rows of each noisy histogram, (k,): the mean of a sparse, a heaped and a smooth estimate.
+
+    The mean is by their likelihoods.  ``neighbours`` says of each how many of its first bins are neighbours of equal
+    width.  Together histograms take less time than one by one.
+    """
     noisy = [
         i for i, one in enumerate(histograms) if len(one.counts) >= LEAST_BINS and one.stddev >= LEAST_NOISE * one.total
     ]

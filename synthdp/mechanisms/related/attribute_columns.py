@@ -90,7 +90,7 @@ class AttributeColumn:
         return self.one.table, self.one.name
 
     def refined(self, stddev: float) -> Refinement:
-        """Return the cells that the model uses for this column, and how rows spread over the leaves within them.
+        """Return the groups of leaves that are the model's cells for this column, with the rows' weights within them.
 
         Parameters
         ----------
@@ -121,7 +121,8 @@ def model_cells(known: OneWay, stddev: float) -> IntArray:
 
     Heavy single values alone, else runs of neighbours in a standard cell.
 
-    Runs hold about a `BINS`-th of all rows, so that a skewed column has as many cells as another.
+    Runs hold about a `BINS`-th of all weight, so that a skewed column has as many cells as another.  A value is
+    heavy, and a run full, at `LOUD` times ``stddev`` at least: the noise of splits, in persons.
     """
     regular = known.axis.starts < known.axis.grid.regular
     total = float(known.weights[regular].sum())
@@ -181,7 +182,10 @@ def first_estimate(
 def first_column(
     one: Attribute, axis: Axis, counts: FloatArray, stddev: float, share: float, *, total: float
 ) -> AttributeColumn:
-    """Return what is known of a column after its standard cells were counted and before any is split."""
+    """Return what is known of a column after its standard cells were counted and before any is split.
+
+    Its leaves are these cells, all periods together, with weights that sum to ``total`` persons.
+    """
     together = counts.sum(axis=0)
     together = together * (total / max(float(together.sum()), 1e-9))
     return AttributeColumn(one, counts, stddev, share, OneWay(axis, together, axis, together, stddev))
@@ -245,8 +249,8 @@ def round_columns(
 ) -> tuple[tuple[AttributeColumn, ...], BudgetAllocation, tuple[Measurements, ...]]:
     """Measure how round numbers are where noise lets it be seen; see `synthdp.mechanisms.adaptive.rounding`.
 
-    Costs at most `MOST_ROUND` of the whole budget, and nothing where no column is asked; parameters as of
-    `split_columns`.
+    Returns what is known then, what is left of the budget, and the noisy answers.  Costs at most `MOST_ROUND` of the
+    whole budget, and nothing where no column is asked; parameters as of `split_columns`.
     """
     classes = {j: axis for j, one in enumerate(columns) if (axis := _classes(one))}
     share = min(SHARE, MOST_ROUND / max(1, len(columns)))
@@ -298,9 +302,10 @@ def _classes(column: AttributeColumn) -> Axis | None:
 
 
 def _unknown(known: OneWay, parts: FloatArray) -> float:
-    """Return the rows in leaves of several values, some of which are rounder than others.
+    """Return the weight, in persons, of leaves that hold several values with a class of roundness.
 
-    How round these rows are is unknown, and is measured only where they stand out of the noise.
+    How round their values are is unknown, and is measured only where they stand out of the noise.  ``parts`` are each
+    leaf's parts in these classes.
     """
     return float(known.weights @ ((known.axis.width > 1) & parts.any(axis=1)))
 

@@ -15,9 +15,9 @@ from synthdp.queries.related.person_tables import Kind, PersonTable
 from synthdp.schema.database import DatabaseSchema
 
 WORTH = 0.5
-"""A table is worth measuring only if its score exceeds the model's misfit by this fraction of the table's mean
-absolute noise.  More measures fewer tables with less noise each, less measures weaker relations too.  Tuned; not
-measured.
+"""What measuring a table gains is its noisy distance from the model, less this fraction of its noise: the stddev of a
+cell, summed over cells.  More measures fewer tables with less noise each, less measures weaker relations too.  Tuned;
+not measured.
 """
 
 MEAN_ABS = math.sqrt(2 / math.pi)
@@ -26,12 +26,12 @@ MEAN_ABS = math.sqrt(2 / math.pi)
 
 CLEARLY = 2.0
 """A relation is measured again with more budget if its squared distance from the model exceeds what noise explains by
-this many standard deviations.  A convention.
+this many standard deviations.  A larger one spends on fewer, stronger relations.  A convention.
 """
 
 LOST = 0.2
 """Where a table's noise exceeds its gain, measuring it is assumed to lose at most this fraction of the gain, since
-noisy tables are shrunk.  Tuned with `WORTH`.
+noisy tables are shrunk.  More measures fewer such tables.  Tuned with `WORTH`.
 """
 
 

@@ -99,9 +99,9 @@ def grouping_of(axis: Axis, counts: FloatArray, stddev: float, *, groups: int, n
 
 
 def count_groupings(layout: Layout, table: int) -> dict[str, Grouping]:
-    """Return groupings of the number of rows in a child table.
+    """Return groupings of the number of rows in a child table, for tables of several attributes, by name.
 
-    By how many there are, and by the first period if it varies.
+    ``many`` is by how many rows there are, ``first`` by the first period, where that varies.
     """
     many = layout.rows_of_count(table)
     found = {"many": Grouping("many", np.searchsorted([0.5, *(end + 0.5 for end in COUNT_ENDS)], many))}
@@ -136,7 +136,10 @@ def _by_rank(counts: FloatArray, groups: int, heavy: BoolArray) -> IntArray:
 
 
 def _ranks(counts: FloatArray, regular: int) -> IntArray:
-    """Return the mid-rank (0 to RANKS - 1) of each regular cell in its period, -1 for other cells, (periods, cells)."""
+    """Return the mid-rank (0 to RANKS - 1) of each regular cell in its period, -1 for other cells, (periods, cells).
+
+    Ranks are of persons by ``counts``; tables of what the rows before have been average them.
+    """
     inside = counts[:, :regular]
     middle = (np.cumsum(inside, axis=1) - inside / 2) / np.maximum(inside.sum(axis=1, keepdims=True), 1e-9)
     ranks = np.clip(np.rint(middle * RANKS), 0, RANKS - 1).astype(np.int64)

@@ -332,7 +332,10 @@ class RelatedTables(HasPrivacyCost):
         return replace(made, left=left, answers=(*known.answers, *answers), chosen=(*known.chosen, *tables))
 
     def _fit(self, known: _Known, rng: Generator, *, sweeps: int, last: float = LAST) -> _Known:
-        """Return the knowledge with its model fitted to all tables measured so far."""
+        """Return the knowledge with its model fitted to all tables measured so far.
+
+        ``last`` is the fraction of the sweeps that draw all persons; 0 is for a quick, less exact fit between stages.
+        """
         model = fit_histories(
             known.model,
             known.ones,
@@ -485,7 +488,10 @@ def _averaged(first: tuple[FloatArray, float], second: tuple[FloatArray, float])
 
 
 def _stands_out(known: _Known, table: PersonTable, noisy: FloatArray, stddev: float, persons: Persons) -> bool:
-    """Return whether an attribute's table against itself in another row differs from no relation by more than noise."""
+    """Return whether an attribute's table against itself in another row differs from no relation by more than noise.
+
+    Only then is it measured again, with more budget.
+    """
     scale = known.total / len(persons)
     if table.kind in (Kind.STAY, Kind.ALIKE):
         now = table.tabulate(persons) * scale
@@ -527,8 +533,8 @@ def _factors(
 def rows_by_table(layout: Layout, tables: Sequence[PersonTable], counted: Counted, *, total: float) -> list[float]:
     """Return the estimated number of persons with a row in each table, averaged over one-way tables by precision.
 
-    Tables by period in which a row counts 1/sqrt(m) add up to something else and are used only without others; the
-    number of rows of a person says it, too.
+    The leaves of the table's columns are scaled to it.  The number of rows of a person says it, too.  Tables by period
+    in which a row counts 1/sqrt(m) add up to something else and are used only without others.
     """
     found = [total]
     for i, of in enumerate(layout.tables[1:], start=1):
@@ -603,7 +609,8 @@ def _releasable(layout: Layout, one: Attribute) -> BoolArray:
 def _alone(one: Attribute, counts: FloatArray, releasable: BoolArray) -> Conditional:
     """Return the law of an attribute that depends on nothing else, by estimated counts, (periods, cells).
 
-    Each law begins so.  Releasable cells without persons keep a small probability, others are `IMPOSSIBLE`.
+    Each law begins so.  It holds log probabilities, small ones for releasable cells without persons; other cells are
+    `IMPOSSIBLE`.
     """
     logs = np.log((counts + 1e-3) / (counts + 1e-3).sum(axis=1, keepdims=True))
     return Conditional(one.table, one.name, np.where(releasable, logs, IMPOSSIBLE))
@@ -612,8 +619,8 @@ def _alone(one: Attribute, counts: FloatArray, releasable: BoolArray) -> Conditi
 def one_way_tables(layout: Layout) -> tuple[list[PersonTable], list[float]]:
     """Return the first tables that are measured and the budget share of each: unusual persons, then all attributes.
 
-    Shares are of the whole budget, and within numbers of child rows and within other attributes grow with the cube root
-    of a table's cells.
+    Shares are of the whole budget.  Within numbers of the root's child rows, and within other attributes, they grow
+    with the cube root of a table's cells.
     """
     odd, every = unusual(layout), attributes(layout)
     ones = [one_way(layout, one) for one in every]
@@ -629,13 +636,13 @@ def one_way_tables(layout: Layout) -> tuple[list[PersonTable], list[float]]:
 
 
 def _ordered(table: PersonTable) -> tuple[int, int]:
-    """Return how many groups of each axis of a two-attribute table are numbers, so that they can be smoothed."""
+    """Return how many groups of a table's first and of its second axis are numbers, so that they can be smoothed."""
     first, second = table.other_grouping, table.grouping
     return (0 if first is None else int(first.ranked.sum())), int(second.ranked.sum())
 
 
 def _came(table: PersonTable, persons: Persons) -> FloatArray:
-    """Return the weight of all row pairs by the first row's value, (groups, 1).
+    """Return the weight of all row pairs by the first row's value, (groups, 1); one person's pairs add up to at most 1.
 
     A table of staying is compared with it: these rows could have kept their value.
     """
@@ -652,7 +659,10 @@ def _came(table: PersonTable, persons: Persons) -> FloatArray:
 
 
 def towards_stay(noisy: FloatArray, expected: FloatArray, stddev: float) -> FloatArray:
-    """Return how often each value stays, (groups, 1), shrunk towards the expected rate the more, the noisier it is."""
+    """Return how many persons keep each value, (groups, 1): noisy counts shrunk towards expected ones by their noise.
+
+    The model's factors are fitted to them.
+    """
     gap = noisy - expected
     kept = max(0.0, 1 - gap.size * stddev**2 / max(float((gap**2).sum()), 1e-9))
     return np.maximum(expected + kept * gap, 0)
@@ -674,7 +684,7 @@ def _screened(
 
     Returns
     -------
-    The tables, by how many persons each gains, and what is known then.
+    The tables, how many persons each gains, and what is known then.
     """
     weights = weights_of(known.layout, tables, wished)
     layout, scale = known.layout, known.total / len(persons)

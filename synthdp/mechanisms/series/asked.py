@@ -84,7 +84,7 @@ class AskedPlan:
         answers
             Of each period since the start, the noisy answers of all statistics.
         weights
-            (t,) what each column counts.
+            (t,) how often the rows of each period since the start count; the first stands for all periods up to it.
         """
         return tuple(
             one.decoded(self.factor, [told[i] for told in answers], weights) for i, one in enumerate(self.statistics)
@@ -232,7 +232,7 @@ def cost_part(measured: Measurements, adjacency: Adjacency) -> float:
 def rows_between(later: Sequence[Measurements], earlier: Sequence[Measurements]) -> tuple[Measurements, ...]:
     """Return a measurement of the rows that arrived between two plans: the difference of their row counts.
 
-    The plans share nothing else, as their tables differ.
+    Nothing else is known of the first period of the later plan alone, as the tables of the plans differ.
 
     Parameters
     ----------
@@ -249,9 +249,9 @@ def rows_between(later: Sequence[Measurements], earlier: Sequence[Measurements])
 
 
 def correlation_of(plans: Sequence[AskedPlan], periods: int) -> FloatArray:
-    """Return the correlation of the errors of the sums over all periods so far, (periods, periods).
+    """Return the correlation of errors of the sums over all rows up to each period, (periods, periods).
 
-    Plans have independent noise, so that it is 0 between them.
+    Changes between periods get error bars by it.  Plans have independent noise, so that it is 0 between them.
     """
     found = np.eye(periods)
     for plan in plans:

@@ -50,7 +50,7 @@ class Repeated:
         answers
             (k,) noisy answers of each period so far.
         weights
-            (t,) what each column counts: all 1 for the prefix sum.
+            (t,) how often the rows of each of these periods count: all 1 for the sum over all rows so far.
         """
         count = len(answers)
         decoder = weights @ np.linalg.inv(factor[:count, :count].astype(np.float64)) / self.multiplier
@@ -61,6 +61,8 @@ class Repeated:
 
 def whole_answers(queries: Statistic, sums: FloatArray, stddev: float) -> Measurements:
     """Return noisy sums as measurements, rounded to whole multiples of a unit far finer than their noise.
+
+    Releases and fits take measurements, whose values are whole numbers.
 
     Parameters
     ----------

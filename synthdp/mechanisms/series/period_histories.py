@@ -69,7 +69,8 @@ def rows_of_period(
 def model_of_rows(model: SyntheticModel, rows: Mapping[str, GridIndices]) -> SyntheticModel:
     """Return a model that holds exactly a period's synthetic rows, over another model's groups.
 
-    That other model is returned, with a total of 1, if there are none.
+    Questions about the period alone are answered from it.  The other model is returned, with a total of 1, if there are
+    no rows.
 
     Parameters
     ----------
@@ -91,7 +92,10 @@ def model_of_rows(model: SyntheticModel, rows: Mapping[str, GridIndices]) -> Syn
 
 
 def _raked(domain: Domain, codes: Codes, published: Mapping[str, GridIndices], total: float, rows: int) -> FloatArray:
-    """Return weights of the pool's rows, (pool,), raked to the model's tables minus those of the published rows."""
+    """Return weights of the pool's rows, (pool,), of sum ``rows``, by which a period's rows are drawn from them.
+
+    They are raked to the model's tables (the pool's, scaled to ``total`` rows) minus those of the published rows.
+    """
     earlier = domain.codes(dict(published))
     size, shape = len(codes), domain.shape
     tables: list[tuple[IntArray, FloatArray]] = []

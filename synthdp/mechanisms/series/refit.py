@@ -75,7 +75,7 @@ class Refit:
     public: PublicRows | None = None
 
     def __call__(self, before: SyntheticModel, measurements: Sequence[Measurements], rng: Generator) -> SyntheticModel:
-        """Return the model of what some answers say.
+        """Return the model fitted to the answers of a later period, over the groups of values of an earlier model.
 
         Parameters
         ----------
@@ -140,7 +140,10 @@ class Refit:
         self, tables: Sequence[NoisyTable], strengths: Mapping[Clique, float], zeros: Mapping[Clique, BoolArray],
         shape: Shape, total: float, products: Sequence[NoisyProducts], rng: Generator,
     ) -> Distribution:  # fmt: skip
-        """Fit the strongest tables as a junction tree, then weight rows drawn from it to match all other answers."""
+        """Fit the strongest tables as a junction tree, then weight rows drawn from it to match all other answers.
+
+        Without other answers the tree is returned.
+        """
         inside = _tree([*zeros], strengths, shape)
         of_tree = [one for one in tables if len(one.clique) == 1 or (one.clique in inside and not one.alone)]
         tree = self.fit.fit(of_tree, shape, total=total, allowed=zeros).model
@@ -198,7 +201,10 @@ def _tree(base: Sequence[Clique], strengths: Mapping[Clique, float], shape: Sequ
 
 
 def _independent(table: NoisyTable, margins: Sequence[FloatArray], total: float) -> FloatArray:
-    """Return the counts that a table would have if its columns were independent, (cells,), >= 0."""
+    """Return the rows that a table's cells would have if its columns were independent, (cells,), >= 0.
+
+    How strong a measured table is, and how far it is trusted, is judged by its distance from them.
+    """
     found = np.ones(1)
     groups = table.groups or (None,) * len(table.clique)
     for j, of in zip(table.clique, groups, strict=True):

@@ -10,13 +10,14 @@ from synthdp.arrays import FloatArray, IntArray
 from synthdp.privacy.series_factor import cost_matrix, largest_first, optimal_factor
 
 FIRST_PART = 0.3
-"""Fraction of the budget for the periods before the tables are chosen again.  Tuned: .3 and .7 are best for Adult in 12
-months.
+"""Fraction of the budget for the periods before the tables are chosen again.  More makes these better, and all later
+ones worse.  Tuned: .3 and .7 are best for Adult in 12 months.
 """
 
 CHOSEN_AGAIN = 3
-"""The period, counted from 1, in which the tables are chosen again, with more rows.  Tuned: choosing in the first
-period alone loses nearly all that sharing noise over periods gains.
+"""The period, counted from 1, in which the tables are chosen again, with more rows.  A later one has more rows to
+choose by, and fewer periods left.  Tuned: choosing in the first period alone loses nearly all that sharing noise over
+periods gains.
 """
 
 FEWEST = 4
@@ -47,7 +48,7 @@ class Stage:
     def factor(self, at_most: int) -> IntArray:
         """Return the matrix by which the stage's periods share noise, in multiples of 1 / `UNIT`; see `optimal_factor`.
 
-        ``at_most`` is in how many periods a person may have rows.
+        It has a row and a column for each of them.  ``at_most`` is in how many periods a person may have rows.
         """
         columns = self.last - self.start + 1
         merged = self.start + 1
@@ -55,9 +56,9 @@ class Stage:
         return optimal_factor(columns, min(at_most, columns + merged - 1), first, merged)
 
     def costs(self, factor: IntArray, periods: int, at_most: int) -> FloatArray:
-        """Return the privacy cost of the stage to a person, (T, T), relative to the cost of its first answers.
+        """Return the stage's costs by pairs of the T ``periods``, (T, T), relative to its first answers' mu squared.
 
-        See `cost_matrix`.
+        A person with rows in a set of periods costs at most the sum over its pairs; see `cost_matrix`.
         """
         columns = [max(0, t - self.start) if t <= self.last else -1 for t in range(periods)]
         return cost_matrix(factor, columns, first_rows=min(at_most, self.start + 1))
@@ -65,12 +66,14 @@ class Stage:
     def mu(self, factor: IntArray, spent: FloatArray, at_most: int, *, mu: float) -> float:
         """Return how much the stage's first answers may cost (in Gaussian DP), given what earlier stages cost.
 
+        It is the most that keeps all stages together within the budget for every person.
+
         Parameters
         ----------
         factor
             Of this plan.
         spent
-            (T, T) costs of earlier plans.
+            (T, T) costs of earlier plans, as a square of mu.
         at_most
             In how many periods a unit may have rows.
         mu
