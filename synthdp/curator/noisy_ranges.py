@@ -220,9 +220,9 @@ def is_narrow(counts: NoisyCounts, lower: float, upper: float, *, whole: bool = 
 
 
 def span_of_parts(counts: NoisyCounts, part: float, *, whole: bool = False) -> float:
-    """Return a lower bound on the span of the numbers, from the first and last filled bin, each of width ``part``.
+    """Return a lower bound on the numbers' span: the gap between the first and last filled bin, each ``part`` wide.
 
-    A range is narrow beside it, or is cut to a multiple of it.
+    It tells whether a range is at most `NARROW` times too wide, and limits the width to which a range is cut.
     """
     first, last = _filled(counts)
     return _least_span(part * (last - first - 2), apart=last - first > 1, whole=whole)
@@ -395,7 +395,7 @@ def _clear_bins(counts: NoisyCounts, start: int, stop: int) -> list[int]:
 def _widened(counts: NoisyCounts, place: int, step: int) -> int:
     """Return the last bin of a chain of bins from ``place`` in direction ``step`` that hold more than noise likely does.
 
-    The chain may jump over one bin.
+    The chain may jump over one bin.  It extends a range, so that numbers at its ends are not clipped.
     """
     near = counts.above(BESIDE)
     if near > FEW * significant_total(counts).rows:
@@ -411,6 +411,7 @@ def _widened(counts: NoisyCounts, place: int, step: int) -> int:
 def _others(counts: NoisyCounts, first: int, last: int, *, deviations: float) -> bool:
     """Return whether bins outside ``first`` to ``last`` are significant, alone or as a window of adjacent bins.
 
+    Then numbers lie outside, and the range is not cut to ``first`` to ``last``.
     ``deviations`` is the threshold in noise stddevs.
     """
     rows = counts.rows.copy()
@@ -422,7 +423,7 @@ def _others(counts: NoisyCounts, first: int, last: int, *, deviations: float) ->
 def _filled(counts: NoisyCounts) -> tuple[int, int]:
     """Return the first bin with more than `OUTSIDE` noise stddevs, and the position after the last one.
 
-    (0, 0) without any.
+    Such bins surely hold numbers, and a range is cut to them and some neighbours.  (0, 0) if there is none.
     """
     filled = np.flatnonzero(counts.rows > OUTSIDE * counts.stddev)
     return (int(filled[0]), int(filled[-1]) + 1) if len(filled) else (0, 0)

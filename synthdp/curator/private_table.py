@@ -463,8 +463,9 @@ def _joined(blocks: Sequence[list[AnyArray]]) -> list[AnyArray]:
 
 
 def _distribute(indices: Sequence[AnyArray], digests: AnyArray, buckets: Sequence[SpillBuffer]) -> None:
-    """Append every row to the bucket of its unit's hash; rows without a unit are spread evenly.
+    """Append every row to the bucket of its unit's hash, so that all rows of a unit lie in one bucket.
 
+    Rows without a unit are spread evenly.
     ``indices`` are (n,) columns, ``digests`` (n, 2) hashes of units.
     """
     place = np.where(digests.any(axis=1), digests[:, 0], np.arange(len(digests), dtype=np.uint64))
