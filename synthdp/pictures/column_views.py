@@ -29,8 +29,8 @@ from synthdp.schema.column import Column, Steps
 from synthdp.schema.schema import Schema
 
 ROWS = 50_000
-"""Synthetic rows from which pictures are drawn, at most: a percentage is then off by at most about 0.2 (50 /
-sqrt(rows), derived).  A safety limit of time."""
+"""Number of synthetic rows from which pictures are drawn: a percentage then has a standard error of at most about 0.2
+(50 / sqrt(rows), derived).  More would be more exact, and take longer.  A safety limit of time."""
 
 GROUPS = 7
 """Groups of levels or intervals of a column in a picture of two columns; other levels and missing values add one group
@@ -72,7 +72,10 @@ class PairView:
 
 
 def drawn_indices(model: SyntheticModel) -> dict[str, GridIndices]:
-    """Return grid indices of many synthetic rows by modelled column, from a fixed seed."""
+    """Return the grid indices of `ROWS` synthetic rows by modelled column, (rows,) each, for pictures and associations.
+
+    The seed is fixed, so that a release's pictures agree and stay the same.
+    """
     return model.sample_indices(ROWS, generator(0), independent=True)
 
 
@@ -304,7 +307,10 @@ def _computed(model: SyntheticModel, name: str, raw: RawColumn) -> ColumnView:
 
 
 def _bars(ask: AnswerEngine, name: str, bins: Any) -> list[tuple[Any, Bar]]:
-    """Return (label, bar) for each group of a column from an answer; the label of missing values is ``None``."""
+    """Return (label, bar) for each group of a column from an answer, in per cent; missing values have label ``None``.
+
+    ``bins`` is the number or the ends of the groups of a numeric column; ``None`` for a group per level.
+    """
     answers = ask.ask(marginal(name) if bins is None else marginal(name, bins={name: bins}))
     per_row = 100 / max(ask.direct.total[0], 1.0)
     parts = [

@@ -413,7 +413,10 @@ def _name(title: str) -> str:
 
 
 def _lines(text: str, width: float) -> list[str]:
-    """Return a text broken into lines of at most ``width`` SVG units; a longer word has a line of its own."""
+    """Return a text broken into lines of at most ``width`` less the margin, in SVG units, as SVG text does not wrap.
+
+    A longer word has a line of its own.
+    """
     lines: list[str] = []
     for word in text.split():
         if lines and width_of(f"{lines[-1]} {word}") <= width - MARGIN:

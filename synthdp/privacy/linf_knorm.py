@@ -24,7 +24,8 @@ SMALLEST_SCALE = Fraction(1, 1024)
 large."""
 
 _WORD = 64
-"""Random bits that are drawn at once when a probability is compared with a uniform number."""
+"""Random bits that are drawn at once when a probability is compared with a uniform number.  Fewer would more often
+need a second round, more would draw bits in vain; the law stays exact with any."""
 
 
 def draw(dimension: int, *, scale: Fraction, bits: Bits) -> list[int]:
@@ -156,7 +157,7 @@ class _Chance:
             precision *= 2
 
     def _bounds(self, precision: int) -> tuple[int, int]:
-        """Return integers below and above this number times 2^precision."""
+        """Return integers below and above this number times 2^precision, so that comparisons with it are exact."""
         low, high = _exp_bounds(abs(self.exponent), precision)
         if self.exponent > 0:
             scaled = self.numerator << 2 * precision
