@@ -113,7 +113,7 @@ class Bounding:
 
 
 def first_rows(unit: RawColumn, *, rows: int, seen: dict[object, int]) -> BoolArray:
-    """Return an (n,) mask of the rows that are among the first ``rows`` rows of their unit, or have none.
+    """Return an (n,) mask of the rows that are among the first ``rows`` rows of their unit, or have no unit.
 
     ``seen`` holds the number of rows of each unit in earlier blocks, and is updated.  It bounds contributions where
     values are not encoded yet, as for `kept_rows` they must be.  Removing one unit changes at most ``rows`` rows.

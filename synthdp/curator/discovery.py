@@ -357,7 +357,7 @@ def _labelled(schema: Schema) -> list[str]:
 
 
 def _typed(adjacency: Adjacency, name: str, column: Untyped, loss: PrivacyLoss, spend: PaidRead[Any]) -> Column:
-    """Return an untyped column's declaration: the type that most values clearly have, else labels.
+    """Return an untyped column's declaration: the values' most frequent type if its count is significant, else labels.
 
     It spends ``loss`` on a noisy histogram of the values' types.
     """
@@ -382,8 +382,8 @@ def _object_bins(raw: RawColumn) -> IntArray:
 def _as_decimals(column: Column) -> Column:
     """Return an untyped column's numbers as an exact `Decimal` column, because its values were decimal objects.
 
-    It has the digits that were found, none where a step was, else six.  The column is unchanged if it is of another
-    type, or its bounds do not fit a `Decimal`.
+    It has the digits that were found, no digits where a step was found instead, else six.  The column is unchanged if
+    it is of another type, or its bounds do not fit a `Decimal`.
     """
     if not isinstance(column, Continuous) or column.lower is None or column.upper is None:
         return column

@@ -45,11 +45,13 @@ numbers, and widens more ranges by noise.  Tuned; not measured.
 
 BESIDE_FEW, FEW = 1e-3, 0.05
 """`BESIDE_FEW` replaces `BESIDE` where its threshold is above the fraction `FEW` of the numbers: to clip such a
-fraction costs more than a range that is too wide.  Tuned; not measured."""
+fraction costs more than a range that is too wide.  A larger `BESIDE_FEW` or a smaller `FEW` clips fewer numbers, and
+widens more ranges by noise.  Tuned; not measured."""
 
 LIKELY = 2.0
 """Noise stddevs: a power of two next to the range is added to it if its count exceeds this and the range stays narrow.
-The threshold is low because the cost of a slightly wide range is low.  Tuned; not measured."""
+The threshold is low because the cost of a slightly wide range is low.  A smaller one widens more ranges by noise.
+Tuned; not measured."""
 
 NEAR = 5
 """Bins: a likely power of two counts as numbers if it is at most so far from a significant one.  Numbers farther
@@ -277,7 +279,10 @@ def may_cut(rows: float, stddev: float) -> bool:
 
 
 def part_bins(values: FloatArray, lower: float, upper: float, *, parts: int) -> FloatArray:
-    """Return the equal-width bin of [lower, upper] that each number lies in; numbers outside go to the end bins."""
+    """Return the equal-width bin, 0 to ``parts`` - 1, of [lower, upper] that each number lies in, to narrow the range.
+
+    Numbers outside go to the end bins.
+    """
     with np.errstate(over="ignore"):  # a warning would tell of one far value
         return np.clip(np.floor((values - lower) / ((upper - lower) / parts)), 0, parts - 1)
 

@@ -116,7 +116,7 @@ class PanelRoom:
 
         Returns
         -------
-        (patterns,) whole multiples of 1 / ``plan.resolution``; ``None`` before the window is full.
+        (patterns,) whole numbers, noisy counts times ``plan.resolution``; ``None`` before the window is full.
 
         Raises
         ------

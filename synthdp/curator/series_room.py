@@ -459,7 +459,11 @@ class SeriesRoom:
         return cost_matrix(plan["factor"], columns, first_rows=rows) * float(plan["mu"]) ** 2
 
     def _merged(self, start: int) -> Adjacency:
-        """Return the neighbouring relation of the table of all rows so far, in which a unit has rows of several periods."""
+        """Return the neighbours of the table of all rows so far, in which a unit has rows of several periods.
+
+        Its limit on a unit's rows is one period's limit times the number of periods up to ``start`` in which the unit
+        may have rows.  Without a privacy unit it is one period's relation.
+        """
         one = self.terms.adjacency
         times = min(self.terms.most_periods, start + 1)
         return one if one.unit is None else Adjacency(one.neighbors, one.unit, one.rows * times)

@@ -327,7 +327,7 @@ def _bars(ask: AnswerEngine, name: str, bins: Any) -> list[tuple[Any, Bar]]:
 def _levels(found: list[tuple[Any, Bar]], name: str, *, ordered: bool) -> ColumnView:
     """Return the view of levels from their bars; unordered or many levels are sorted by percentage.
 
-    A level beyond the first is listed, and all beyond `LISTED_LEVELS` are one entry.
+    The first `SHOWN_LEVELS` are drawn and more are listed; all beyond `LISTED_LEVELS` are one entry.
     """
     bars = [bar for label, bar in found if label is not None]
     missing = [bar for label, bar in found if label is None]
@@ -417,7 +417,7 @@ def _median(answers: Answers, column: Column) -> str:
 
 
 def _times(column: Column, ends: Sequence[Any]) -> list[str]:
-    """Return an estimate and the ends of its interval, three times, as texts; days only if the interval is long."""
+    """Return texts of an estimated time and of its interval's two ends; days alone if that is longer than a day."""
     if column.quantity == "clock":
         return [str(end)[:8] for end in ends]
     if column.quantity == "length":

@@ -135,8 +135,8 @@ def histogram(
 def decades(shown: Sequence[Bar]) -> list[float]:
     """Return the powers of ten of a logarithmic axis of percentages, up to 100.
 
-    The smallest power is below the typical half interval (or the smallest bar without intervals): intervals hide
-    smaller bars.
+    The smallest power, from 0.001 to 1, is at most the typical half interval (or the smallest bar without intervals):
+    intervals hide smaller bars.
     """
     halves = sorted((bar.high - bar.low) / 2 for bar in shown if math.isfinite(bar.high - bar.low))
     least = min((bar.share for bar in shown if bar.share > 0), default=1.0)

@@ -75,7 +75,7 @@ class AboveThresholdPlan:
         return round((self.threshold_for(queries) if threshold is None else threshold) * DENOMINATOR)
 
     def draw_level(self) -> int:
-        """Draw the threshold's noise, an integer in 1024ths of a row.
+        """Draw the threshold's noise, an integer of at least 0, in 1024ths of a row.
 
         It must stay hidden, or answers would reveal counts.
         """

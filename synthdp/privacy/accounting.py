@@ -181,7 +181,10 @@ def gdp_from_discrete_gaussian(sensitivity: float, *, sigma: float) -> float:
 
 
 def discrete_gaussian_sigma(sensitivity: float, *, mu: float) -> float:
-    """Return a σ at which `gdp_from_discrete_gaussian` is at most μ, the least up to a relative 1e-11."""
+    """Return a σ, in lattice steps as the L2 sensitivity, at which `gdp_from_discrete_gaussian` is at most μ.
+
+    It is at least 4, and the least up to a relative 1e-11.
+    """
     check_number("sensitivity", sensitivity, above=0)
     check_number("mu", mu, above=0)
     return max(4.0, math.hypot(sensitivity / mu * (1 + 2 * _SLACK), math.sqrt(_BLUR)))
@@ -327,7 +330,10 @@ def pld_gaussian_scale(
 
 
 def _composed(events: Sequence[NoiseEvent]) -> Any:
-    """Return the privacy loss distribution (of dp-accounting) of all events together."""
+    """Return the privacy loss distribution (of dp-accounting) of all events together.
+
+    Normal laws stand for events that are not tabulated; `pld_epsilon` adds their distance to δ.
+    """
     from dp_accounting.pld import privacy_loss_distribution as pld
 
     parts: list[Any] = []

@@ -518,7 +518,10 @@ def laplace_threshold_for(l0: int, l1: int, linf: int, *, epsilon: float, delta:
 
 @cache
 def _opendp() -> SimpleNamespace:
-    """Import OpenDP on first use, from its submodules: the prelude takes ten times as long."""
+    """Return the parts of OpenDP that this module uses, by name: mechanisms, metrics, domains and measures.
+
+    They are imported at the first use, from submodules: OpenDP's prelude takes ten times as long.
+    """
     check_opendp()
     from opendp.domains import atom_domain, map_domain, vector_domain
     from opendp.measurements import make_gaussian, make_laplace, make_laplace_threshold, make_noisy_max

@@ -163,7 +163,7 @@ UNFIT = (
 """Texts on uses for which a synthetic table is unfit."""
 
 HEADS = ("meaning", "unit", "values", "missing", "known_from")
-"""Fields of the data dictionary that the page shows, unless a field is empty for all columns."""
+"""Fields of the data dictionary that the page shows, unless a field is empty or not stated for all columns."""
 
 ORDERS = {1: "single columns", 2: "pairs of columns", 3: "triples of columns"}
 """Names of marginals of one, two and three columns, for texts.  A convention."""
