@@ -784,7 +784,7 @@ class Curator:
 
     @property
     def _complete(self) -> Schema | DatabaseSchema:
-        """The schema as known by now, of one table or of several."""
+        """The schema as known by now, of one table or of several, from which the receipt states what was discovered."""
         if isinstance(self._vault.terms.schema, Schema):
             return self.schema
         return self.layout.schema

@@ -163,7 +163,10 @@ def significant_total(counts: NoisyCounts) -> NoisyCount:
 
 
 def power_bins(values: FloatArray) -> FloatArray:
-    """Return the histogram bin of each number: zero in the middle, positive powers of two above, negative ones below."""
+    """Return the histogram bin of each number, (n,): zero in the middle, positive powers of two above, negative below.
+
+    So few bins cover numbers of any size.
+    """
     with np.errstate(divide="ignore"):
         power = np.clip(np.floor(np.log2(np.abs(values))), -EXPONENTS, EXPONENTS - 1) + EXPONENTS + 1
     power = np.where(values == 0, 0, power)
@@ -385,7 +388,8 @@ def spacing_of(counts: NoisyCounts, spacings: Sequence[Fraction], *, width: floa
 def _clear_bins(counts: NoisyCounts, start: int, stop: int) -> list[int]:
     """Return the first and last significant bin of ``start`` to ``stop``, alone or as sums of the narrowest windows.
 
-    The list is empty if no window of adjacent bins is significant.
+    A window is a run of 1, 2, 4 or 8 adjacent bins.  The list is empty if none is significant; else the range of the
+    numbers contains both bins.
     """
     for width in WINDOWS:
         sums = (
@@ -481,7 +485,8 @@ def _width(lower: float, upper: float, *, whole: bool) -> float:
 def _least_span(gap: float, *, apart: bool, whole: bool) -> float:
     """Return the least distance of two numbers on either side of a gap of width ``gap`` between bins.
 
-    Whole numbers in bins that are apart differ by at least one more than the whole part of the gap.
+    Whole numbers in bins that are apart differ by at least one more than the whole part of the gap.  A range may then
+    be shown to be hardly wider than its numbers.
     """
     return math.floor(gap) + 1.0 if whole and apart else max(gap, 0.0)
 
@@ -495,7 +500,7 @@ def _multiples(values: FloatArray, spacing: Fraction) -> BoolArray:
 
 
 def _edge(bin_: int, *, low: bool) -> float:
-    """Return the lower or upper edge of a bin of `power_bins`, as a number."""
+    """Return the lower or upper edge of a bin of `power_bins`, as a number, so that outermost bins become a range."""
     signed = bin_ - 2 * EXPONENTS
     if signed == 0:
         return 0.0

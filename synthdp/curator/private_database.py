@@ -469,7 +469,8 @@ def _salts(digests: AnyArray) -> AnyArray:
 def _counts(table: TableLayout, found: _Chosen, columns: list[AnyArray], layout: Layout) -> tuple[IntArray, IntArray]:
     """Return, for each used row, (used,) each, its parent's position and its term in the parent's sum.
 
-    The term is 1 to count rows, or a power of two to record which periods have a row.
+    The term is 1 to count rows, or a power of two to record which periods have a row.  The record of the parent row
+    holds the sum.
     """
     if table.order is not Order.PATTERN or table.period is None:
         return found.parent, np.ones(len(found.parent), np.int64)

@@ -493,7 +493,8 @@ class SeriesRoom:
     def _sums_of(self, plan: dict[str, AnyArray], period: int) -> list[IntArray]:
         """Return the stored exact sums, (k,) for each statistic, of one column of a plan's factor.
 
-        They are of all rows up to the plan's start if ``period`` is the start, else of that period alone.
+        They are of all rows up to the plan's start if ``period`` is the start, else of that period alone.  Answers of
+        later periods are weighted sums of them.
         """
         start = int(plan["start"])
         name = f"{KEPT}{start:04}" if period == start else f"{ANSWERS}{period:04}"

@@ -170,7 +170,7 @@ class Units:
 
     @property
     def seen(self) -> AnyArray:
-        """Sorted keyed hashes, (n, 2), of the units whose rows count in this period."""
+        """Sorted keyed hashes, (n, 2), of the units whose rows count in this period, by which later ones know them."""
         return np.frombuffer(b"".join(sorted(self._seen)), np.uint64).reshape(-1, 2)
 
     def admitted(self, raw: RawColumn) -> BoolArray:
