@@ -186,7 +186,7 @@ class GaussianDP:
 PrivacyLoss: TypeAlias = PureDP | ApproxDP | ZCDP | GaussianDP
 """Any kind of privacy loss, as a budget or as the cost of one answer."""
 L = TypeVar("L", PureDP, ApproxDP, ZCDP, GaussianDP)
-"""A type variable for one kind of privacy loss: what a function takes, it returns."""
+"""A type variable for the kinds of privacy loss."""
 
 
 @dataclass(frozen=True, slots=True)

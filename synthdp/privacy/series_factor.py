@@ -239,7 +239,8 @@ def largest_first(spent: FloatArray, costs: FloatArray, at_most: int, *, mu: flo
 
     Returns
     -------
-    The largest number that keeps `worst_cost` within the whole, up to a relative 1e-9; 0 if nothing is left.
+    The largest number that keeps `worst_cost` within the whole, up to about 1e-8 of the whole by rounding; 0 if earlier
+    plans cost more.
     """
     low, high = 0.0, mu**2 / float(np.diag(costs).max())
     for _ in range(60):
