@@ -22,7 +22,10 @@ __all__ = ["Curator", "Ledger", "forecast_tables", "open_panel", "open_series"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import `Curator` at its first use, so that importing this package alone loads no code that reads private rows."""
+    """Return `Curator`, imported at its first use: importing this package alone loads no code that reads private rows.
+
+    Any other name raises AttributeError.
+    """
     if name != "Curator":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from synthdp.curator.curator import Curator
@@ -34,9 +37,10 @@ def __getattr__(name: str) -> Any:
 def forecast_tables(
     tables: Mapping[str, Schema], adjacency: Adjacency, loss: PrivacyLoss, *, rows: Mapping[str, float]
 ) -> dict[str, Discovered]:
-    """Return, for each table with undeclared columns, the row count below which noise will hide a value.
+    """Return, for each table with undeclared columns, the row count below which noise will hide a value, in ``least``.
 
-    It forecasts `Curator.discover_tables`, so that a caller can see before spending whether the budget is large enough.
+    It is a mean over the table's undeclared columns.  It forecasts `Curator.discover_tables`, so that a caller can see
+    before spending whether the budget is large enough.
 
     Costs nothing: it uses public numbers only.
 

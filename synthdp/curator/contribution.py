@@ -113,7 +113,7 @@ class Bounding:
 
 
 def first_rows(unit: RawColumn, *, rows: int, seen: dict[object, int]) -> BoolArray:
-    """Return an (n,) mask of the rows that are among the first ``rows`` rows of their unit, or have none.
+    """Return an (n,) mask of the rows that are among the first ``rows`` rows of their unit, or have no unit.
 
     ``seen`` holds the number of rows of each unit in earlier blocks, and is updated.  It bounds contributions where
     values are not encoded yet, as for `kept_rows` they must be.  Removing one unit changes at most ``rows`` rows.
@@ -141,6 +141,7 @@ def one_row_of_each(unit: RawColumn, *, many: Mapping[object, int], seen: dict[o
 def _places(unit: RawColumn, position: dict[str, int], seen: dict[object, int]) -> tuple[IntArray, IntArray]:
     """Return two (n,) arrays: the number of each row's unit, and the row's position among its unit's rows, from 0.
 
+    Callers keep a unit's first rows, or one row of it, by these positions.
     ``position`` maps a unit's name to its number and grows.  ``seen`` holds the number of rows of each unit in earlier
     blocks, which come first; it is updated.  A row without a unit is a unit of its own.
     """
@@ -215,7 +216,11 @@ def place_in_run(starts_anew: AnyArray) -> IntArray:
 
 
 def mixed(state: AnyArray, *columns: AnyArray) -> AnyArray:
-    """Return a 64-bit hash of each row, (n,) uint64, by splitmix64 over the (n,) columns; fast, but not cryptographic."""
+    """Return a 64-bit hash of each row, (n,) uint64, by splitmix64 over the (n,) columns; fast, but not cryptographic.
+
+    It finds equal rows, and orders rows by their own values alone.  ``state`` is hashed before the columns: zeros, or
+    an (n,) salt.
+    """
     for column in columns:
         state = (state ^ column.astype(np.uint64)) + np.uint64(0x9E3779B97F4A7C15)
         state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

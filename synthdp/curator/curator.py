@@ -222,7 +222,7 @@ class Curator:
     def cost(self, spend: Spend) -> PrivacyLoss:
         """Return a spend as a privacy loss in the currency of this curator's budget, without spending it.
 
-        Shares and "what remains" are resolved to numbers, so that a program can plan with them.
+        `Remaining` becomes the loss that is left, so that a program can plan with numbers.
         """
         return self._account.resolve(spend)
 
@@ -264,7 +264,7 @@ class Curator:
         step: str = "queries",
         law: NoiseLaw | None = None,
     ) -> Measurements:
-        """Return the noisy answers to queries: exact integer sums plus discrete Gaussian or Laplace noise.
+        """Return the noisy answers to queries: exact integer sums plus discrete Gaussian, Laplace or K-norm noise.
 
         Costs ``spend``, for this curator's neighbours; the ledger is charged before any row is read.
 
@@ -354,7 +354,7 @@ class Curator:
     ) -> KeyCounts:
         """Return noisy counts of the record keys that occur often, without a list of possible keys (stability histogram).
 
-        Costs ``spend``, an (epsilon, delta) with delta above 0, for this curator's neighbours.
+        Costs ``spend``, an (epsilon, delta) or Gaussian DP with a delta above 0, for this curator's neighbours.
 
         Parameters
         ----------
@@ -784,7 +784,7 @@ class Curator:
 
     @property
     def _complete(self) -> Schema | DatabaseSchema:
-        """The schema as known by now, of one table or of several."""
+        """The schema as known by now, of one table or of several, from which the receipt states what was discovered."""
         if isinstance(self._vault.terms.schema, Schema):
             return self.schema
         return self.layout.schema

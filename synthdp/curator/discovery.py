@@ -90,7 +90,7 @@ OBJECTS: dict[str, Column] = {
 """Types that the values of an untyped column may turn out to have, each with a column declaration without bounds."""
 
 QUANTITIES = tuple(OBJECTS)
-"""Names of those types, in the order of their histogram bins."""
+"""Names of the types that an untyped column's values may turn out to have, in the order of their histogram bins."""
 
 MOST_LEVELS = 256
 """Most levels that a discovered column gets, the most frequent; rarer values become its ``other`` category, if it
@@ -188,8 +188,9 @@ def parts_of(schema: Schema, loss: PrivacyLoss) -> dict[str, PrivacyLoss]:
 
 
 def divided(tables: Mapping[str, Schema], loss: PrivacyLoss) -> dict[str, PrivacyLoss]:
-    """Return the part of a loss for each table with undeclared columns; equal columns of all tables get equal parts.
+    """Return the part of a loss for each table, by the number of its undeclared columns; those of labels count twice.
 
+    So a column gets the same part in whichever table it is.
     The delta for thresholds on labels is divided over the tables by their number of undeclared label columns.
     """
     labelled = {name: len(_labelled(one)) for name, one in tables.items()}
@@ -285,8 +286,8 @@ def _look_at(
 
     Returns
     -------
-    The column with its type; the same completed, or ``None`` if nothing was found; how many rows are needed to be found, and
-    about how many hold what was found.
+    The column with its type; the same completed, or ``None`` if nothing was found; how many rows a label or power of
+    two needs to be found; about how many rows hold what was found.  These are inf and 0 if only the type was asked.
     """
     column = schema[name]
     if isinstance(column, Untyped):
@@ -356,7 +357,7 @@ def _labelled(schema: Schema) -> list[str]:
 
 
 def _typed(adjacency: Adjacency, name: str, column: Untyped, loss: PrivacyLoss, spend: PaidRead[Any]) -> Column:
-    """Return an untyped column's declaration: the type that most values clearly have, else labels.
+    """Return an untyped column's declaration: the values' most frequent type if its count is significant, else labels.
 
     It spends ``loss`` on a noisy histogram of the values' types.
     """
@@ -370,7 +371,7 @@ def _typed(adjacency: Adjacency, name: str, column: Untyped, loss: PrivacyLoss, 
 
 
 def _object_bins(raw: RawColumn) -> IntArray:
-    """Return the type number of each value that is not missing, as in `QUANTITIES`; texts get the last number."""
+    """Return the type number of each value that is not missing, as in `QUANTITIES`; others (texts) get the last."""
     if isinstance(raw, Numbers):
         raw = labels_of_numbers(raw)
     position = {quantity: i for i, quantity in enumerate(QUANTITIES)}
@@ -381,8 +382,8 @@ def _object_bins(raw: RawColumn) -> IntArray:
 def _as_decimals(column: Column) -> Column:
     """Return an untyped column's numbers as an exact `Decimal` column, because its values were decimal objects.
 
-    It has the digits that were found, none where a step was, else six.  The column is unchanged if it is of another
-    type, or its bounds do not fit a `Decimal`.
+    It has the digits that were found, no digits where a step was found instead, else six.  The column is unchanged if
+    it is of another type, or its bounds do not fit a `Decimal`.
     """
     if not isinstance(column, Continuous) or column.lower is None or column.upper is None:
         return column
@@ -394,7 +395,7 @@ def _as_decimals(column: Column) -> Column:
 
 
 def _holds(column: Column, lower: float, upper: float) -> bool:
-    """Return whether a column's bounds contain the range [lower, upper], so that a change of its type clips nothing."""
+    """Return whether a column's bounds contain [lower, upper], so that a change of its type or digits clips nothing."""
     low, high = bounds_of(column)
     return low <= lower and upper <= high
 

@@ -66,10 +66,10 @@ def forecast(
 
 
 def expected(schema: Schema, adjacency: Adjacency, loss: PrivacyLoss, *, rows: float) -> Discovered:
-    """Return what a discovery will find in noise alone: how many rows a value needs to stand out, in ``least``.
+    """Return a forecast of a discovery: in ``least``, how many rows a value needs to stand out of the noise to come.
 
-    It is the mean over undeclared columns.  ``rows`` is the assumed number of rows, to compare with.  No column is
-    completed, and no data read.
+    It is the mean over undeclared columns.  ``rows`` is the assumed number of rows, which the result compares with it.
+    No column is completed, and no data read.
     """
     least = [_least(schema, name, part, loss, adjacency) for name, part in parts_of(schema, loss).items()]
     return Discovered(schema, (), rows=rows, least=float(np.mean(least)))
@@ -78,9 +78,10 @@ def expected(schema: Schema, adjacency: Adjacency, loss: PrivacyLoss, *, rows: f
 def of_tables(
     tables: Mapping[str, Schema], adjacency: Adjacency, loss: PrivacyLoss, *, rows: Mapping[str, float]
 ) -> dict[str, Discovered]:
-    """Return for each of several tables what `expected` returns for one.
+    """Return, for each of several tables, in ``least`` how many rows a value needs to stand out of a discovery's noise.
 
-    The loss is divided over the tables as in `Curator.discover_tables`.
+    A caller sees before spending whether the budget is large enough.  The loss is divided over the tables as in
+    `Curator.discover_tables`.
 
     Raises
     ------

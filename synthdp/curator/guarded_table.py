@@ -47,7 +47,7 @@ class Answering:
         return calibrate(adjacency.sensitivity(queries), loss, k=queries.k, law=law)
 
     def noised(self, plan: Calibration, exact: IntArray) -> IntArray:
-        """Return exact integer sums, (k,), with noise drawn by ``plan`` added."""
+        """Return exact integer sums, (k,), multiplied by the plan's ``resolution``, with fresh noise of its law."""
         return plan.noised(exact)
 
     def allow_others(self) -> None:

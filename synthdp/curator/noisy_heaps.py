@@ -116,5 +116,5 @@ def _is_far(code: float, lower: float, upper: float) -> bool:
 
 
 def _like(counts: NoisyCounts, rows: FloatArray) -> NoisyCounts:
-    """Return noisy counts with other rows, (k,), and the noise of ``counts``."""
+    """Return noisy counts with ``rows``, (k,), and the noise of ``counts``, so that some bins can be taken out."""
     return NoisyCounts(rows=rows, stddev=counts.stddev, law=counts.law)

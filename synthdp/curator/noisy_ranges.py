@@ -45,11 +45,13 @@ numbers, and widens more ranges by noise.  Tuned; not measured.
 
 BESIDE_FEW, FEW = 1e-3, 0.05
 """`BESIDE_FEW` replaces `BESIDE` where its threshold is above the fraction `FEW` of the numbers: to clip such a
-fraction costs more than a range that is too wide.  Tuned; not measured."""
+fraction costs more than a range that is too wide.  A larger `BESIDE_FEW` or a smaller `FEW` clips fewer numbers, and
+widens more ranges by noise.  Tuned; not measured."""
 
 LIKELY = 2.0
 """Noise stddevs: a power of two next to the range is added to it if its count exceeds this and the range stays narrow.
-The threshold is low because the cost of a slightly wide range is low.  Tuned; not measured."""
+The threshold is low because the cost of a slightly wide range is low.  A smaller one widens more ranges by noise.
+Tuned; not measured."""
 
 NEAR = 5
 """Bins: a likely power of two counts as numbers if it is at most so far from a significant one.  Numbers farther
@@ -161,7 +163,10 @@ def significant_total(counts: NoisyCounts) -> NoisyCount:
 
 
 def power_bins(values: FloatArray) -> FloatArray:
-    """Return the histogram bin of each number: zero in the middle, positive powers of two above, negative ones below."""
+    """Return the histogram bin of each number, (n,): zero in the middle, positive powers of two above, negative below.
+
+    So few bins cover numbers of any size.
+    """
     with np.errstate(divide="ignore"):
         power = np.clip(np.floor(np.log2(np.abs(values))), -EXPONENTS, EXPONENTS - 1) + EXPONENTS + 1
     power = np.where(values == 0, 0, power)
@@ -220,9 +225,9 @@ def is_narrow(counts: NoisyCounts, lower: float, upper: float, *, whole: bool = 
 
 
 def span_of_parts(counts: NoisyCounts, part: float, *, whole: bool = False) -> float:
-    """Return a lower bound on the span of the numbers, from the first and last filled bin, each of width ``part``.
+    """Return a lower bound on the numbers' span: the gap between the first and last filled bin, each ``part`` wide.
 
-    A range is narrow beside it, or is cut to a multiple of it.
+    It tells whether a range is at most `NARROW` times too wide, and limits the width to which a range is cut.
     """
     first, last = _filled(counts)
     return _least_span(part * (last - first - 2), apart=last - first > 1, whole=whole)
@@ -277,7 +282,10 @@ def may_cut(rows: float, stddev: float) -> bool:
 
 
 def part_bins(values: FloatArray, lower: float, upper: float, *, parts: int) -> FloatArray:
-    """Return the equal-width bin of [lower, upper] that each number lies in; numbers outside go to the end bins."""
+    """Return the equal-width bin, 0 to ``parts`` - 1, of [lower, upper] that each number lies in, to narrow the range.
+
+    Numbers outside go to the end bins.
+    """
     with np.errstate(over="ignore"):  # a warning would tell of one far value
         return np.clip(np.floor((values - lower) / ((upper - lower) / parts)), 0, parts - 1)
 
@@ -380,7 +388,8 @@ def spacing_of(counts: NoisyCounts, spacings: Sequence[Fraction], *, width: floa
 def _clear_bins(counts: NoisyCounts, start: int, stop: int) -> list[int]:
     """Return the first and last significant bin of ``start`` to ``stop``, alone or as sums of the narrowest windows.
 
-    The list is empty if no window of adjacent bins is significant.
+    A window is a run of 1, 2, 4 or 8 adjacent bins.  The list is empty if none is significant; else the range of the
+    numbers contains both bins.
     """
     for width in WINDOWS:
         sums = (
@@ -395,7 +404,7 @@ def _clear_bins(counts: NoisyCounts, start: int, stop: int) -> list[int]:
 def _widened(counts: NoisyCounts, place: int, step: int) -> int:
     """Return the last bin of a chain of bins from ``place`` in direction ``step`` that hold more than noise likely does.
 
-    The chain may jump over one bin.
+    The chain may jump over one bin.  It extends a range, so that numbers at its ends are not clipped.
     """
     near = counts.above(BESIDE)
     if near > FEW * significant_total(counts).rows:
@@ -411,6 +420,7 @@ def _widened(counts: NoisyCounts, place: int, step: int) -> int:
 def _others(counts: NoisyCounts, first: int, last: int, *, deviations: float) -> bool:
     """Return whether bins outside ``first`` to ``last`` are significant, alone or as a window of adjacent bins.
 
+    Then numbers lie outside, and the range is not cut to ``first`` to ``last``.
     ``deviations`` is the threshold in noise stddevs.
     """
     rows = counts.rows.copy()
@@ -422,7 +432,7 @@ def _others(counts: NoisyCounts, first: int, last: int, *, deviations: float) ->
 def _filled(counts: NoisyCounts) -> tuple[int, int]:
     """Return the first bin with more than `OUTSIDE` noise stddevs, and the position after the last one.
 
-    (0, 0) without any.
+    Such bins surely hold numbers, and a range is cut to them and some neighbours.  (0, 0) if there is none.
     """
     filled = np.flatnonzero(counts.rows > OUTSIDE * counts.stddev)
     return (int(filled[0]), int(filled[-1]) + 1) if len(filled) else (0, 0)
@@ -475,7 +485,8 @@ def _width(lower: float, upper: float, *, whole: bool) -> float:
 def _least_span(gap: float, *, apart: bool, whole: bool) -> float:
     """Return the least distance of two numbers on either side of a gap of width ``gap`` between bins.
 
-    Whole numbers in bins that are apart differ by at least one more than the whole part of the gap.
+    Whole numbers in bins that are apart differ by at least one more than the whole part of the gap.  A range may then
+    be shown to be hardly wider than its numbers.
     """
     return math.floor(gap) + 1.0 if whole and apart else max(gap, 0.0)
 
@@ -489,7 +500,7 @@ def _multiples(values: FloatArray, spacing: Fraction) -> BoolArray:
 
 
 def _edge(bin_: int, *, low: bool) -> float:
-    """Return the lower or upper edge of a bin of `power_bins`, as a number."""
+    """Return the lower or upper edge of a bin of `power_bins`, as a number, so that outermost bins become a range."""
     signed = bin_ - 2 * EXPONENTS
     if signed == 0:
         return 0.0

@@ -116,7 +116,7 @@ class PanelRoom:
 
         Returns
         -------
-        (patterns,) whole multiples of 1 / ``plan.resolution``; ``None`` before the window is full.
+        (patterns,) whole numbers, noisy counts times ``plan.resolution``; ``None`` before the window is full.
 
         Raises
         ------
@@ -188,7 +188,10 @@ class PanelRoom:
         return keys[order], state[order]
 
     def _of_members(self, keys: AnyArray, states: IntArray) -> IntArray:
-        """Return this period's state of each person of the first period, (persons,); persons without rows are absent."""
+        """Return this period's state of each person of the first period, (persons,), whom alone the panel follows.
+
+        A person without rows in this period gets the state "absent".
+        """
         members = self._state.read(MEMBERS)["keys"]
         place = {one.tobytes(): i for i, one in enumerate(keys)}
         at = np.array([place.get(one.tobytes(), -1) for one in members], np.int64)

@@ -27,7 +27,8 @@ from synthdp.tables.source import CheckedSource, Source, SummingSource
 from synthdp.tables.sources.resolve import source_of
 
 LEAST_PERSONS = 4096
-"""Least number of persons whose records are encoded at once, even if records are wide: fewer would be slow."""
+"""Least number of persons whose records are encoded at once, even if records are wide.  Fewer would be slow, more would
+take more memory."""
 
 
 @dataclass(slots=True, repr=False)
@@ -119,7 +120,10 @@ class PrivateDatabase(PrivateTable):
         return self.layout
 
     def _distribute(self, table: TableLayout, stores: Sequence[SpillBuffer]) -> None:
-        """Read one table and put each row into the buffer (of ``stores``) that holds all rows of its person."""
+        """Read one table and put each encoded row, with the hashes of its keys, into its person's buffer of ``stores``.
+
+        So later only one buffer of each table must fit in memory.
+        """
         schema = self._layout().schema
         columns = {name: one for name, one in schema.tables[table.name].items() if not one.names_rows}
         bound = Bounding(1)
@@ -162,7 +166,7 @@ class _OneRowEach(PrivateTable):
             yield {name: rows_of(raw[name], kept) for name in names}
 
     def _person(self, raw: Mapping[str, RawColumn]) -> RawColumn:
-        """Return the person of each row of a block."""
+        """Return the key of each row's person as one column, missing where a part is, to keep one row of a person."""
         return joined([raw[name] for name in self.keys])
 
 
@@ -239,8 +243,9 @@ def _buckets(layout: Layout) -> dict[str, list[SpillBuffer]]:
 
 
 def _scatter(arrays: Sequence[AnyArray], digests: AnyArray, stores: Sequence[SpillBuffer]) -> None:
-    """Append every row to the buffer of its person's hash; rows without a key go to the first.
+    """Append every row to the buffer of its person's hash, so that all rows of a person lie in one buffer.
 
+    Rows without a key go to the first buffer.
     ``arrays`` are (n,) or (n, 2) columns, ``digests`` (n, 2) hashes of persons.
     """
     bucket = (digests[:, 0] % np.uint64(len(stores))).astype(np.uint8)
@@ -389,7 +394,10 @@ def _parents(
     chosen: Sequence[_Chosen],
     persons: int,
 ) -> IntArray:
-    """Return, for each row of table ``i``, the position of its parent among the used rows of the parent table; else -1."""
+    """Return, for each row of table ``i``, the position of its parent among the parent table's used rows, else -1.
+
+    Rows are limited and ordered for each parent.  For the root table it is the number of the row's person.
+    """
     kind = layout.tables[i]
     if kind.order is Order.ROOT:
         return owner
@@ -420,7 +428,7 @@ def _key_to_parent(layout: Layout, i: int) -> tuple[str, ...]:
 
 
 def _named(person: IntArray, digests: AnyArray) -> AnyArray:
-    """Return an (n,) array that identifies rows of a table: each combines the person's number and the row key's hash."""
+    """Return (n,) identifiers of rows, the person's number and the row key's hash, by which parent rows are found."""
     both = np.column_stack([person.astype(np.uint64), digests])
     return np.ascontiguousarray(both).view("V24").ravel()
 
@@ -461,7 +469,8 @@ def _salts(digests: AnyArray) -> AnyArray:
 def _counts(table: TableLayout, found: _Chosen, columns: list[AnyArray], layout: Layout) -> tuple[IntArray, IntArray]:
     """Return, for each used row, (used,) each, its parent's position and its term in the parent's sum.
 
-    The term is 1 to count rows, or a power of two to record which periods have a row.
+    The term is 1 to count rows, or a power of two to record which periods have a row.  The record of the parent row
+    holds the sum.
     """
     if table.order is not Order.PATTERN or table.period is None:
         return found.parent, np.ones(len(found.parent), np.int64)
@@ -473,8 +482,9 @@ def _counts(table: TableLayout, found: _Chosen, columns: list[AnyArray], layout:
 def _differences(
     layout: Layout, i: int, between: Difference, tables: Mapping[str, list[AnyArray]], chosen: Sequence[_Chosen]
 ) -> IntArray:
-    """Return, for each row of table ``i``, the grid index of the days between two date columns; unused rows get 0.
+    """Return, (rows,) for table ``i``, the grid index of the days between two date columns; unused rows get 0.
 
+    The record holds these days as a column of their own.
     ``between`` names the columns, the first of them in this table or one above.
     """
     schema, found = layout.schema, chosen[i]

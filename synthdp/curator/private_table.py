@@ -192,7 +192,7 @@ class PrivateTable:
 
     @property
     def _slab_rows(self) -> int:
-        """The number of rows that are encoded at once by one thread."""
+        """The number of rows that one thread encodes at once; several tables, with wide records, have another one."""
         return SLAB_ROWS
 
     @property
@@ -298,7 +298,10 @@ def _counts(tables: Marginals, coded: _Coded) -> Totals:
 
 
 def _sums(statistic: Statistic, codes: SpillBuffer) -> Totals:
-    """Return a statistic's sums over all blocks of encoded rows, computed by several threads, before `finish`."""
+    """Return a statistic's integer sums over all blocks of encoded rows, before its `finish` makes (k,) answers of it.
+
+    Several threads compute them, block by block.
+    """
     blocks, sums = (block for (block,) in codes.blocks()), None
     if isinstance(statistic, AddingStatistic):
         total, adding = np.zeros(statistic.cells_added, np.int64), Lock()
@@ -463,8 +466,9 @@ def _joined(blocks: Sequence[list[AnyArray]]) -> list[AnyArray]:
 
 
 def _distribute(indices: Sequence[AnyArray], digests: AnyArray, buckets: Sequence[SpillBuffer]) -> None:
-    """Append every row to the bucket of its unit's hash; rows without a unit are spread evenly.
+    """Append every row to the bucket of its unit's hash, so that all rows of a unit lie in one bucket.
 
+    Rows without a unit are spread evenly.
     ``indices`` are (n,) columns, ``digests`` (n, 2) hashes of units.
     """
     place = np.where(digests.any(axis=1), digests[:, 0], np.arange(len(digests), dtype=np.uint64))

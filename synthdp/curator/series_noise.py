@@ -64,9 +64,9 @@ class Journal(Answering):
         )
 
     def noised(self, plan: Calibration, exact: IntArray) -> IntArray:
-        """Return exact integer sums, (k,), with noise.
+        """Return exact integer sums, (k,), multiplied by the plan's resolution, with noise, after writing them to disk.
 
-        The noisy answer on disk if the question was answered before a crash.
+        If the question was answered before a crash, the noisy answer on disk is returned.
 
         Costs the loss of the plan, once.
         """
@@ -99,9 +99,10 @@ class RepeatedNoise(Calibration):
 
 
 def lattice(norms: Norms, mu: float, k: int, first: int) -> RepeatedNoise:
-    """Return Gaussian noise for ``k`` sums scaled by a multiple of ``first``, the first entry of the series' factor.
+    """Return Gaussian noise of ``k`` sums for a budget ``mu``; sums are multiplied by its ``resolution`` before noise.
 
-    Then the weighted sums of later periods are whole numbers too, and noise of one integer lattice can be added to all.
+    That is a multiple of ``first``, the first entry of the series' factor.  So the weighted sums of later periods are
+    whole numbers too, and noise of one integer lattice can be added to all.
     """
     l2 = root_up(norms.l2_squared)
     wanted = min(max(LEAST_SIGMA * mu / l2, 1.0), float(FINEST))
@@ -116,9 +117,9 @@ def lattice(norms: Norms, mu: float, k: int, first: int) -> RepeatedNoise:
 
 
 def clipped(sums: IntArray, factor: IntArray, multiplier: int) -> IntArray:
-    """Return sums, (k,), clipped so that no weighted sum of them overflows what noise can be added to.
+    """Return sums, (k,), clipped so that noise can be added to them, weighted by ``factor``, times ``multiplier``.
 
-    The bound depends on the factor and the scale only, so that all periods are clipped alike.
+    The bound depends on ``factor`` and ``multiplier`` only, so that all periods are clipped alike.
     """
     most = noise.LARGEST_VALUE // (multiplier * int(np.abs(factor).sum(axis=1).max()))
     return np.clip(sums, -most, most)

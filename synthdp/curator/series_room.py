@@ -238,7 +238,8 @@ class SeriesRoom:
 
         Returns
         -------
-        The noisy answers of this period, and for each statistic its multiplier and its noise.
+        The noisy whole numbers of this period, (k,) each: sums times ``factor[0, 0]`` and a multiplier.  Then for each
+        statistic (multiplier, stddev of the noise in these whole numbers).
 
         Raises
         ------
@@ -276,8 +277,9 @@ class SeriesRoom:
         return [record[f"noisy{i}"] for i in count], lattices
 
     def answers(self, queries: Sequence[Statistic]) -> list[IntArray]:
-        """Return noisy answers, (k,) each, to the plan's stored statistics over all rows up to this later period.
+        """Return noisy whole numbers, (k,) each, for the plan's stored statistics in this period, not its plan's first.
 
+        Each is the sums of the periods so far, weighted by this period's row of the factor, times the multiplier.
         Costs nothing more: the plan paid for all its periods.
 
         Raises
@@ -336,9 +338,10 @@ class SeriesRoom:
             self._account.charge()
 
     def lattices(self) -> list[tuple[int, float]]:
-        """Return, for each statistic that `keep` stored, the integer scale of its answers and its noise's stddev.
+        """Return (multiplier, noise stddev) for each statistic that `keep` stored.
 
-        The stddev is in scaled units.  Estimates need both to turn integers into rows with errors.
+        Answers are the multiplier times sums that the factor weights; the stddev is in these whole numbers.  Estimates
+        need both to turn answers into rows with errors.
         """
         record = self._state.read(f"{KEPT}{self._period:04}")
         return [(int(record[f"multiplier{i}"]), float(record[f"sigma{i}"])) for i in range(int(record["count"]))]
@@ -456,13 +459,20 @@ class SeriesRoom:
         return cost_matrix(plan["factor"], columns, first_rows=rows) * float(plan["mu"]) ** 2
 
     def _merged(self, start: int) -> Adjacency:
-        """Return the neighbouring relation of the table of all rows so far, in which a unit has rows of several periods."""
+        """Return the neighbours of the table of all rows so far, in which a unit has rows of several periods.
+
+        Its limit on a unit's rows is one period's limit times the number of periods up to ``start`` in which the unit
+        may have rows.  Without a privacy unit it is one period's relation.
+        """
         one = self.terms.adjacency
         times = min(self.terms.most_periods, start + 1)
         return one if one.unit is None else Adjacency(one.neighbors, one.unit, one.rows * times)
 
     def _plan(self, period: int) -> dict[str, AnyArray]:
-        """Return the plan that covers a period, which is the last one begun by then; raise PrivacyError if there is none."""
+        """Return the plan that covers a period, the last one begun by then; raise PrivacyError if there is none.
+
+        Its arrays are ``factor``, ``start`` and ``last`` (periods), ``mu``, ``weight`` and ``chosen``.
+        """
         for name in reversed(self._state.names(PLAN)):
             plan = self._state.read(name)
             if int(plan["start"]) <= period:
@@ -472,7 +482,10 @@ class SeriesRoom:
         raise PrivacyError("the series has no plan before its first period: add the first period")
 
     def _kept(self, plan: dict[str, AnyArray]) -> dict[str, list[Any]]:
-        """Return the stored exact sums, scales, noise and sensitivities of a plan's repeated statistics, each a list."""
+        """Return what is stored of a plan's repeated statistics, one list entry for each, for answers in later periods.
+
+        Keys: "sums" (exact), "multiplier" of the weighted sums, "sigma" of the noise, "moves" (sensitivity, scaled).
+        """
         record = self._state.read(f"{KEPT}{int(plan['start']):04}")
         count = range(int(record["count"]))
         return {part: [record[f"{part}{i}"] for i in count] for part in ("sums", "multiplier", "sigma", "moves")}
@@ -480,7 +493,8 @@ class SeriesRoom:
     def _sums_of(self, plan: dict[str, AnyArray], period: int) -> list[IntArray]:
         """Return the stored exact sums, (k,) for each statistic, of one column of a plan's factor.
 
-        They are of all rows up to its start, or of one later period.
+        They are of all rows up to the plan's start if ``period`` is the start, else of that period alone.  Answers of
+        later periods are weighted sums of them.
         """
         start = int(plan["start"])
         name = f"{KEPT}{start:04}" if period == start else f"{ANSWERS}{period:04}"

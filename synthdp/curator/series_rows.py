@@ -91,7 +91,7 @@ class PeriodRows(PrivateTable):
     def exact(self, statistic: Statistic | KeyStatistic) -> Totals:
         """Return a statistic's exact sums, (k,), without noise, less the sums of taken-back rows.
 
-        See `PrivateTable.exact`.
+        Only for linear queries are these taken off.  See `PrivateTable.exact`.
         """
         found = PrivateTable.exact(self, statistic)
         if self.taken_back and isinstance(statistic, LinearQueries):
@@ -170,11 +170,14 @@ class Units:
 
     @property
     def seen(self) -> AnyArray:
-        """Sorted keyed hashes, (n, 2), of the units whose rows count in this period."""
+        """Sorted keyed hashes, (n, 2), of the units whose rows count in this period, by which later ones know them."""
         return np.frombuffer(b"".join(sorted(self._seen)), np.uint64).reshape(-1, 2)
 
     def admitted(self, raw: RawColumn) -> BoolArray:
-        """Return an (n,) mask of the rows that count, and record their units; a row without a unit always counts."""
+        """Return an (n,) mask of the rows whose unit may still have rows, and record these units.
+
+        Units with rows in as many earlier periods as allowed may not.  A row without a unit always counts.
+        """
         digests = Bounding(1).digests(raw)
         distinct, place = np.unique(digests, axis=0, return_inverse=True)
         keyed = [hmac.digest(self._secret, one.tobytes(), "sha256")[:16] for one in distinct]

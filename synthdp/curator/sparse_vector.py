@@ -369,7 +369,7 @@ def _restored(watch: Any, receipt: Any, *, vault: GuardedTable, table: PrivateTa
 
 
 def rows_fingerprint(table: PrivateTable, columns: tuple[str, ...]) -> str:
-    """Return a hash of the record keys and their counts, to check that a session is continued on the rows it began with.
+    """Return a hash of record keys and counts, 32 hexadecimal digits, to check that a session goes on with equal rows.
 
     It is private.  It stays on the curator's side.
     """

@@ -29,8 +29,8 @@ from synthdp.schema.column import Column, Steps
 from synthdp.schema.schema import Schema
 
 ROWS = 50_000
-"""Synthetic rows from which pictures are drawn, at most: a percentage is then off by at most about 0.2 (50 /
-sqrt(rows), derived).  A safety limit of time."""
+"""Number of synthetic rows from which pictures are drawn: a percentage then has a standard error of at most about 0.2
+(50 / sqrt(rows), derived).  More would be more exact, and take longer.  A safety limit of time."""
 
 GROUPS = 7
 """Groups of levels or intervals of a column in a picture of two columns; other levels and missing values add one group
@@ -72,7 +72,10 @@ class PairView:
 
 
 def drawn_indices(model: SyntheticModel) -> dict[str, GridIndices]:
-    """Return grid indices of many synthetic rows by modelled column, from a fixed seed."""
+    """Return the grid indices of `ROWS` synthetic rows by modelled column, (rows,) each, for pictures and associations.
+
+    The seed is fixed, so that a release's pictures agree and stay the same.
+    """
     return model.sample_indices(ROWS, generator(0), independent=True)
 
 
@@ -304,7 +307,10 @@ def _computed(model: SyntheticModel, name: str, raw: RawColumn) -> ColumnView:
 
 
 def _bars(ask: AnswerEngine, name: str, bins: Any) -> list[tuple[Any, Bar]]:
-    """Return (label, bar) for each group of a column from an answer; the label of missing values is ``None``."""
+    """Return (label, bar) for each group of a column from an answer, in per cent; missing values have label ``None``.
+
+    ``bins`` is the number or the ends of the groups of a numeric column; ``None`` for a group per level.
+    """
     answers = ask.ask(marginal(name) if bins is None else marginal(name, bins={name: bins}))
     per_row = 100 / max(ask.direct.total[0], 1.0)
     parts = [
@@ -321,7 +327,7 @@ def _bars(ask: AnswerEngine, name: str, bins: Any) -> list[tuple[Any, Bar]]:
 def _levels(found: list[tuple[Any, Bar]], name: str, *, ordered: bool) -> ColumnView:
     """Return the view of levels from their bars; unordered or many levels are sorted by percentage.
 
-    A level beyond the first is listed, and all beyond `LISTED_LEVELS` are one entry.
+    The first `SHOWN_LEVELS` are drawn and more are listed; all beyond `LISTED_LEVELS` are one entry.
     """
     bars = [bar for label, bar in found if label is not None]
     missing = [bar for label, bar in found if label is None]
@@ -411,7 +417,7 @@ def _median(answers: Answers, column: Column) -> str:
 
 
 def _times(column: Column, ends: Sequence[Any]) -> list[str]:
-    """Return an estimate and the ends of its interval, three times, as texts; days only if the interval is long."""
+    """Return texts of an estimated time and of its interval's two ends; days alone if that is longer than a day."""
     if column.quantity == "clock":
         return [str(end)[:8] for end in ends]
     if column.quantity == "length":

@@ -135,8 +135,8 @@ def histogram(
 def decades(shown: Sequence[Bar]) -> list[float]:
     """Return the powers of ten of a logarithmic axis of percentages, up to 100.
 
-    The smallest power is below the typical half interval (or the smallest bar without intervals): intervals hide
-    smaller bars.
+    The smallest power, from 0.001 to 1, is at most the typical half interval (or the smallest bar without intervals):
+    intervals hide smaller bars.
     """
     halves = sorted((bar.high - bar.low) / 2 for bar in shown if math.isfinite(bar.high - bar.low))
     least = min((bar.share for bar in shown if bar.share > 0), default=1.0)
@@ -413,7 +413,10 @@ def _name(title: str) -> str:
 
 
 def _lines(text: str, width: float) -> list[str]:
-    """Return a text broken into lines of at most ``width`` SVG units; a longer word has a line of its own."""
+    """Return a text broken into lines of at most ``width`` less the margin, in SVG units, as SVG text does not wrap.
+
+    A longer word has a line of its own.
+    """
     lines: list[str] = []
     for word in text.split():
         if lines and width_of(f"{lines[-1]} {word}") <= width - MARGIN:

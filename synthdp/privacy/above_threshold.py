@@ -54,7 +54,8 @@ class AboveThresholdPlan:
     def threshold_for(self, queries: int) -> float:
         """Return a threshold, in rows, that few correct guesses exceed by noise alone.
 
-        It is b ln(4k/c), and at least b: of k queries with a perfect guess, c/4 are found above it on average.
+        It is b ln(4k/c), and at least b, for the query noise's scale b in rows, k queries and c = ``max_alarms``.  Of k
+        perfect guesses c/4 are found above it on average.
         """
         return self.query_scale * max(1.0, math.log(4 * queries / self.max_alarms)) / DENOMINATOR
 
@@ -74,7 +75,7 @@ class AboveThresholdPlan:
         return round((self.threshold_for(queries) if threshold is None else threshold) * DENOMINATOR)
 
     def draw_level(self) -> int:
-        """Draw the threshold's noise, an integer in 1024ths of a row.
+        """Draw the threshold's noise, an integer of at least 0, in 1024ths of a row.
 
         It must stay hidden, or answers would reveal counts.
         """
@@ -97,7 +98,7 @@ class AboveThresholdPlan:
         return deviation + noise.geometric(scale=self.query_scale) < threshold + level
 
     def item(self, step: str, loss: PrivacyLoss) -> Item:
-        """Return the receipt's line on this session: its noise, its number of answers and its loss."""
+        """Return the receipt's line on this session: its noise in rows, the most answers it gives, and its loss."""
         return Item(
             step=step,
             mechanism=f"sparse vector with geometric noise; {self.answer.noise.law}",

@@ -57,12 +57,13 @@ _SLACK = 1e-11
 """
 
 _BLUR = 4.0  # variance that a continuous Gaussian gives up to become a discrete one
-"""The v of Lemma 1 in docs/proofs/gaussian-filter.md: integer noise of variance s^2 costs no more than normal noise of
-s^2 - 4."""
+"""Variance that sigma^2 loses, in squared lattice steps, in the price of integer noise: N_Z(0, s^2) costs no more than
+normal noise of variance s^2 - 4.  It is the v of Lemma 1 in docs/proofs/gaussian-filter.md."""
 _LARGEST_EPSILON = 700.0  # e^ε stays a float
 """Largest epsilon that is computed: e^epsilon overflows a float soon above."""
 _TOO_MUCH = 3000.0  # a ρ or μ that costs δ = 1 at every such ε
-"""A rho or mu that is surely too large: the upper end of a bisection."""
+"""A rho or mu that is surely too large for any (epsilon, delta) up to `_LARGEST_EPSILON`: the upper end of a bisection.
+"""
 
 
 def zcdp_to_delta(rho: float, epsilon: float) -> float:
@@ -180,7 +181,10 @@ def gdp_from_discrete_gaussian(sensitivity: float, *, sigma: float) -> float:
 
 
 def discrete_gaussian_sigma(sensitivity: float, *, mu: float) -> float:
-    """Return a σ at which `gdp_from_discrete_gaussian` is at most μ, the least up to a relative 1e-11."""
+    """Return a σ, in lattice steps as the L2 sensitivity, at which `gdp_from_discrete_gaussian` is at most μ.
+
+    It is at least 4, and the least up to a relative 1e-11.
+    """
     check_number("sensitivity", sensitivity, above=0)
     check_number("mu", mu, above=0)
     return max(4.0, math.hypot(sensitivity / mu * (1 + 2 * _SLACK), math.sqrt(_BLUR)))
@@ -326,7 +330,10 @@ def pld_gaussian_scale(
 
 
 def _composed(events: Sequence[NoiseEvent]) -> Any:
-    """Return the privacy loss distribution (of dp-accounting) of all events together."""
+    """Return the privacy loss distribution (of dp-accounting) of all events together.
+
+    Normal laws stand for events that are not tabulated; `pld_epsilon` adds their distance to δ.
+    """
     from dp_accounting.pld import privacy_loss_distribution as pld
 
     parts: list[Any] = []

@@ -168,7 +168,7 @@ class EarlyEnds:
         currency, thresholds
             Of the account; see `synthdp.privacy.calibration.account_inside`.
         shares
-            As above; a tenth of delta is set aside for them, if there are any.
+            Of the account's budget, after which it may stop; a tenth of delta is set aside for them, if there are any.
         """
         aside = EARLY_SHARE * (len(shares) > 0)
         budget = account_inside(whole, currency, thresholds=thresholds, ends=aside)

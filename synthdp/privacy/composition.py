@@ -21,7 +21,7 @@ LATTICE_STEPS = 1024
 1e-6."""
 
 _SLACK = 1e-11
-"""Relative rounding error, which is added to a bound.  A numerical tolerance."""
+"""Relative error added to computed bounds, so that rounding never makes a loss too small.  A numerical tolerance."""
 
 
 def basic(epsilon: float, k: int, *, delta: float = 0.0) -> float:  # noqa: ARG001 - the rules' common signature

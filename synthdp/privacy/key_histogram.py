@@ -120,7 +120,7 @@ def plan_histogram(loss: PrivacyLoss, *, adjacency: Adjacency) -> HistogramPlan:
 
 
 def _gaussian(loss: GaussianDP, adjacency: Adjacency) -> HistogramPlan:
-    """Return a stability histogram with Gaussian noise.
+    """Return the Gaussian noise of a stability histogram for mu, and its least threshold for delta.
 
     Each of two units that are exchanged may have keys that nobody else has, and gets half of the delta.
     """

@@ -24,7 +24,8 @@ SMALLEST_SCALE = Fraction(1, 1024)
 large."""
 
 _WORD = 64
-"""Random bits that are drawn at once when a probability is compared with a uniform number."""
+"""Random bits that are drawn at once when a probability is compared with a uniform number.  Fewer would more often
+need a second round, more would draw bits in vain; the law stays exact with any."""
 
 
 def draw(dimension: int, *, scale: Fraction, bits: Bits) -> list[int]:
@@ -89,19 +90,22 @@ def _envelope(dimension: int, scale: Fraction) -> _Envelope:
 
 
 def _halved(dimension: int, scale: Fraction, *, mode: int, step: int) -> bool:
-    """Return whether w(mode ± step) ≤ w(mode)/2, as the staircase needs; w is 0 below 0."""
+    """Return whether w(mode ± step) ≤ w(mode)/2 for w(k) = (2k+1)^R e^(−k/scale), as the staircase needs.
+
+    ``dimension`` is R; w is 0 below 0.
+    """
     right = _Chance.of(dimension, scale, at=mode + step, mode=mode, doublings=1)
     left = _Chance.of(dimension, scale, at=mode - step, mode=mode, doublings=1) if step <= mode else None
     return right.compared_with_one() < 0 and (left is None or left.compared_with_one() < 0)
 
 
 def _compare(dimension: int, scale: Fraction, *, high: int, low: int) -> int:
-    """Return the sign of w(high) − w(low), exactly; it finds the mode of the weights."""
+    """Return the sign of w(high) − w(low), exactly, for w(k) = (2k+1)^R e^(−k/scale); it finds the mode of w."""
     return _Chance.of(dimension, scale, at=high, mode=low, doublings=0).compared_with_one()
 
 
 def _draw_halfwidth(envelope: _Envelope, bits: Bits) -> int:
-    """Draw the halfwidth k of a cube with probability proportional to w(k), by exact rejection from the staircase."""
+    """Draw the halfwidth k of a cube with probability ∝ (2k+1)^R e^(−k/scale), by exact rejection from a staircase."""
     while True:
         doublings = 0
         while bits(1):
@@ -125,7 +129,10 @@ class _Chance:
 
     @classmethod
     def of(cls, dimension: int, scale: Fraction, *, at: int, mode: int, doublings: int) -> _Chance:
-        """Return the acceptance probability of the halfwidth ``at`` on the step number ``doublings``."""
+        """Return the acceptance probability 2^i·w(at)/w(mode) of the halfwidth ``at`` on step i = ``doublings``.
+
+        The weights are w(k) = (2k+1)^R e^(−k/scale), with R = ``dimension``.
+        """
         return cls(
             numerator=(2 * at + 1) ** dimension << doublings,
             denominator=(2 * mode + 1) ** dimension,
@@ -156,7 +163,7 @@ class _Chance:
             precision *= 2
 
     def _bounds(self, precision: int) -> tuple[int, int]:
-        """Return integers below and above this number times 2^precision."""
+        """Return integers below and above this number times 2^precision, so that comparisons with it are exact."""
         low, high = _exp_bounds(abs(self.exponent), precision)
         if self.exponent > 0:
             scaled = self.numerator << 2 * precision

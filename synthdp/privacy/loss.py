@@ -179,7 +179,7 @@ class GaussianDP:
         return GaussianDP(self.mu * math.sqrt(_share(share)), self.delta * _share(share))
 
     def split(self, k: int) -> GaussianDP:
-        """Return the loss of each of k equal parts that compose to the whole: mu / sqrt(k)."""
+        """Return the loss of each of k equal parts that compose to the whole: mu / sqrt(k) and delta / k."""
         return self.fraction(1 / k)
 
 

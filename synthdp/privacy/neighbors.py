@@ -91,7 +91,7 @@ class Adjacency:
 
     @property
     def histogram(self) -> Norms:
-        """The sensitivity norms of a histogram in which every row is counted in at most one bin."""
+        """The sensitivity norms (L1, squared L2, maximum) of a histogram that counts every row in at most one bin."""
         one = Norms(1, 1, 1) if self.neighbors is Neighbors.ADD_REMOVE else Norms(2, 2, 1)
         return one.times(self.rows)
 

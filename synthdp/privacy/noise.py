@@ -60,11 +60,11 @@ _SLACK = 1e-10
 to chances of 1e-300."""
 
 _RANGES = 2**12
-"""Numbers of keys of one unit that are bounded one by one; larger numbers are bounded by this many ranges, to save
-time."""
+"""Numbers of keys of one unit, up to this one, that are bounded one by one; larger numbers are bounded by this many
+ranges, to save time.  More would make the delta of a threshold a little smaller."""
 
 _Cost: TypeAlias = Callable[[float], float]
-"""The loss that noise of a scale costs, as an epsilon or a rho."""
+"""A function from the scale of noise to the loss that the noise costs, an epsilon or a rho."""
 
 
 def check_opendp() -> None:
@@ -340,7 +340,10 @@ def noisy_max_epsilon(linf_sensitivity: int, *, scale: float, monotonic: bool) -
 
 
 def exponential_mechanism_rho(linf_sensitivity: int, *, scale: float, monotonic: bool) -> float:
-    """Return the zCDP ρ that `exponential_mechanism` costs at a scale, computed by OpenDP."""
+    """Return the zCDP ρ that `exponential_mechanism` costs at a scale, computed by OpenDP.
+
+    ``monotonic``: one row more moves all scores the same way (counts under add-or-remove-one).
+    """
     dp = _opendp()
     return _noisy_max_cost(dp.zcdp, linf_sensitivity, scale=scale, monotonic=monotonic)
 
@@ -515,7 +518,10 @@ def laplace_threshold_for(l0: int, l1: int, linf: int, *, epsilon: float, delta:
 
 @cache
 def _opendp() -> SimpleNamespace:
-    """Import OpenDP on first use, from its submodules: the prelude takes ten times as long."""
+    """Return the parts of OpenDP that this module uses, by name: mechanisms, metrics, domains and measures.
+
+    They are imported at the first use, from submodules: OpenDP's prelude takes ten times as long.
+    """
     check_opendp()
     from opendp.domains import atom_domain, map_domain, vector_domain
     from opendp.measurements import make_gaussian, make_laplace, make_laplace_threshold, make_noisy_max
@@ -542,9 +548,9 @@ def _opendp() -> SimpleNamespace:
 
 
 def _noised(measurement: Any, values: IntArray, *, one: float) -> IntArray:
-    """Return (k,) integers with the noise of an OpenDP measurement.
+    """Return (k,) integers with the noise of an OpenDP measurement, clipped to `LARGEST_VALUE` before.
 
-    Its cost is computed first, because that refuses bad parameters.
+    Its cost at a sensitivity of 1 (``one``, in the metric's type) is computed first: that refuses bad parameters.
     """
     _check_vector(values)
     _finite(measurement.map(one))

@@ -75,7 +75,7 @@ def _units(adjacency: Adjacency) -> list[str]:
 
 
 def _persons(schema: DatabaseSchema, adjacency: Adjacency) -> list[str]:
-    """Return the receipt's sentences on the privacy unit of several tables: a person by their key."""
+    """Return the receipt's sentences on the unit of several tables, a person by their key, and on each relation."""
     lines = [
         "names, order and types of tables and columns are public",
         f"a person has one {schema.unit!r}, in one spelling in all tables; a row without one is a person of its own",
@@ -102,6 +102,7 @@ def _declared(schema: Schema) -> list[str]:
     """Return the receipt's sentences on the sources of declared bounds and levels, one for each source.
 
     Bounds that were read from private rows would break the guarantee, so the reader must see where they are from.
+    Sentences on other drafted settings, and on texts that stand for missing values, follow.
     """
     read = [name for name, column in schema.items() if not column.names_rows]
     known: dict[str | None, list[str]] = {}

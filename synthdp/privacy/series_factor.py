@@ -152,7 +152,10 @@ def _patterns(periods: int, at_most: int, merged: int) -> FloatArray:
 
 
 def _square_root(periods: int, first: float) -> FloatArray:
-    """Return a start of the fit: the matrix square root of the running totals, with columns scaled to equal norm."""
+    """Return a start of the fit: the matrix square root of the running totals, with columns scaled to norm 1.
+
+    The first column has the norm sqrt(``first``), as its units may cost only the part ``first``.
+    """
     entries = [math.comb(2 * k, k) / 4**k for k in range(periods)]
     root = np.array([[entries[t - s] if t >= s else 0.0 for s in range(periods)] for t in range(periods)])
     norms = np.sqrt((root**2).sum(axis=0))
@@ -162,10 +165,11 @@ def _square_root(periods: int, first: float) -> FloatArray:
 
 
 def _badness(factor: FloatArray, patterns: FloatArray, limits: FloatArray) -> float:
-    """Return a factor's loss: the largest variance of a running total times the largest cost of a set of periods.
+    """Return a factor's badness: the largest variance of a running total times the largest cost of a set of periods.
 
-    Factors are compared by it.  Where ``patterns`` is all 0, as sets are too many, a bound for a unit with rows in
-    every period stands for the largest cost.
+    Factors are compared by it.  The cost of each set in ``patterns`` is divided by its entry of ``limits``.  Where
+    ``patterns`` is all 0, as sets are too many, a bound for a unit with rows in every period stands for the largest
+    cost.
     """
     gram = np.abs(factor.T @ factor)
     if not patterns.any():  # too many: those of one period, and a bound
@@ -179,7 +183,8 @@ def _badness(factor: FloatArray, patterns: FloatArray, limits: FloatArray) -> fl
 def _fitted(start: FloatArray, patterns: FloatArray) -> FloatArray:
     """Return the factor with the least product of maximal variance and maximal cost, by L-BFGS from ``start``.
 
-    Maxima are approximated by p-norms of rising order.
+    ``patterns`` (sets, periods) holds the columns' weights in each set of periods whose cost counts.  Maxima are
+    approximated by p-norms of rising order.
     """
     periods = len(start)
     inside = np.tril_indices(periods)
@@ -234,7 +239,8 @@ def largest_first(spent: FloatArray, costs: FloatArray, at_most: int, *, mu: flo
 
     Returns
     -------
-    The largest number that keeps `worst_cost` within the whole, up to a relative 1e-9; 0 if nothing is left.
+    The largest number that keeps `worst_cost` within the whole, up to about 1e-8 of the whole by rounding; 0 if earlier
+    plans cost more.
     """
     low, high = 0.0, mu**2 / float(np.diag(costs).max())
     for _ in range(60):

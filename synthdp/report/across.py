@@ -22,8 +22,9 @@ SAME = (Kind.STEP, Kind.BEFORE, Kind.SIBLING, Kind.ENTRY)
 
 
 def clear_pairs(release: Release[DatabaseModel]) -> frozenset[Key]:
-    """Return the pairs of columns with a significant relation, beyond both noise and chance.
+    """Return the pairs of columns with a significant relation, beyond noise and chance, as (table, column) twice.
 
+    The first is the parent row's column, or the other row's; the second the row's.  The page shows only these pairs.
     Each person counts at most once in each marginal.  So chance among persons is at most as large as among that number
     of independent rows.
     """

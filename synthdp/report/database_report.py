@@ -264,7 +264,10 @@ def _told(schema: Schema) -> list[str]:
 
 
 def _about(relation: Relation, many: AnyArray) -> list[str]:
-    """Return lines about one relation: key, most rows of a parent row, order, and mean number of rows."""
+    """Return lines about one relation: key, most rows of a parent row, order, mean number, parent rows with none.
+
+    ``many`` holds each synthetic parent row's number of rows.
+    """
     lines = [
         f"joined by {' and '.join(relation.keys)}",
         f"at most {relation.at_most} rows of {relation.child} for each row of {relation.parent}",

@@ -41,7 +41,10 @@ FILES = {
 
 
 def evidence_files(release: Release[Any], about: About, *, fingerprint: str, table: str, rows: int) -> dict[str, str]:
-    """Return the texts of all published files that need no sampling of the release, by file name."""
+    """Return the texts of all published files that need no sampling of the release, by file name.
+
+    ``table`` and ``rows`` are the name of the file of synthetic rows and their number, for the README.
+    """
     schema = release.output.schema
     label = privacy_label(release, about, fingerprint=fingerprint)
     guideline = sp_800_226(release, fingerprint=fingerprint)

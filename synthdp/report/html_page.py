@@ -34,13 +34,16 @@ from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.tables.format import TableFormat
 
 REPLICATES = 4
-"""Bootstrap replicates over which expected errors are averaged.  A safety limit of time."""
+"""Bootstrap replicates over which expected errors are averaged.  More make the mean steadier and take longer.  A safety
+limit of time."""
 
 CLIQUES = 60
-"""Marginals of each order over which expected errors are averaged, at most.  A safety limit of time."""
+"""Marginals of each order over which expected errors are averaged, at most.  More make the mean steadier, and take
+longer.  A safety limit of time."""
 
 MOST_TABLE = 200_000
-"""Cells of a marginal in these averages, at most.  A safety limit of memory."""
+"""Cells of a marginal that enters the mean expected errors, at most; larger marginals are left out.  A safety limit of
+memory."""
 
 FEWEST_POINTS, MOST_POINTS, MOST_CODES = 6_000, 60_000, 900_000
 """Fewest and most pool points of the bootstrap for expected errors, and most codes (points times columns).
@@ -160,7 +163,7 @@ UNFIT = (
 """Texts on uses for which a synthetic table is unfit."""
 
 HEADS = ("meaning", "unit", "values", "missing", "known_from")
-"""Fields of the data dictionary that the page shows, unless a field is empty for all columns."""
+"""Fields of the data dictionary that the page shows, unless a field is empty or not stated for all columns."""
 
 ORDERS = {1: "single columns", 2: "pairs of columns", 3: "triples of columns"}
 """Names of marginals of one, two and three columns, for texts.  A convention."""
@@ -291,7 +294,10 @@ def _facts(release: Release[Any], model: SyntheticModel, fingerprint: str) -> li
 
 
 def _table(model: SyntheticModel) -> dict[str, Any]:
-    """Return a few synthetic rows for the page: column heads, texts (``None`` if missing) and number of columns."""
+    """Return a few synthetic rows for the page, which show what rows look like.
+
+    Keys: "heads" (name, and whether numeric), "rows" (texts, ``None`` if missing), "columns" (number of all columns).
+    """
     names = [name for name, _ in model.format.dtypes]
     form = TableFormat.default(model.schema).in_order(names)
     frame = model.sample(SHOWN_ROWS, random_state=0, format=form)
@@ -347,7 +353,9 @@ def _pairs(
 ) -> dict[str, Any] | None:
     """Return the page's data about pairs of columns, or ``None`` for a single column: list, heat map and pictures.
 
-    Only the significant relations in ``listed`` are coloured in the heat map; a ``target`` column's pairs come first.
+    Only the relations in ``listed`` are coloured in the heat map; pictures of the ``target`` column's pairs come first.
+    Keys: "strongest" and "more" (listed, and how many are not), "chart" and "legend" (the heat map's SVG), "drawn"
+    (pictures); "columns", "shown" (numbers of columns, all and in the heat map), "target" (whether there is one).
     """
     if len(names) < 2:
         return None
@@ -384,7 +392,7 @@ def _of_listed(matrix: FloatArray, pairs: Sequence[tuple[int, int]]) -> FloatArr
 
 
 def _most_related(matrix: FloatArray, first: int | None) -> list[int]:
-    """Return the columns of the heat map: the target, its most related columns, then the strongest pairs.
+    """Return the positions of the heat map's columns: the target, its most related columns, then the strongest pairs.
 
     The target and its most related columns take half of the places.  Without a target the strongest pairs take all.
     """
@@ -412,7 +420,10 @@ def _within(model: SyntheticModel, a: str, b: str, target: str | None) -> tuple[
 
 
 def spend_of(release: Release[Any]) -> dict[str, Any]:
-    """Return the privacy cost as texts: rows (step, its cells) by step, and sentences about the total."""
+    """Return the privacy cost as texts: "rows" by kind of step, and "sentences" about the total, for the page's table.
+
+    A row is (step, [noise law, answers, noise, loss]).
+    """
     rows = []
     for items in release.receipt.groups():
         answers = f"{sum(i.answers for i in items):,}"

@@ -25,8 +25,8 @@ from synthdp.report.verdicts import ColumnVerdict, column_verdicts
 from synthdp.sampling.synthetic_model import SyntheticModel
 
 FALSE_LISTS = 1e-3
-"""Probability that a release of independent columns lists a relation.  A tolerance: a tenth of one release in a
-hundred."""
+"""Probability that a release of independent columns lists a relation: one release in a thousand.  A larger one lists
+weaker relations, and more that are chance.  A tolerance."""
 
 LEAST_ASSOCIATION = 0.05
 """Cramér's V below which a relation is not listed: a picture would show nothing.  A tolerance."""

@@ -13,7 +13,7 @@ from synthdp.sampling.synthetic_model import SyntheticModel
 
 GOOD, FAIR = 0.02, 0.1
 """Expected total variation distance of a column's shares, as a fraction of all rows, below which the verdict is "good"
-or "fair". Tolerances."""
+or "fair".  Larger ones would praise columns with more noise.  Tolerances."""
 
 MUCH_LOST = 0.05
 """Fraction of a column's values out of its declared domain from which the verdict is "poor" and reports the fraction.
