@@ -164,9 +164,9 @@ class Categorical(Known):
         return Levels(levels if self.other is None or self.other in levels else (*levels, self.other), self.other)
 
     def starts_of_groups(self) -> tuple[tuple[int, ...], ...]:
-        """Return the index of each group's first level, for each step of the hierarchy; levels of one group are adjacent.
+        """Return the indices of the groups' first levels, a tuple for each step of the hierarchy, the coarsest first.
 
-        The binning merges levels by these groups.
+        The binning merges levels by these groups, whose levels are adjacent.  The label for others is its own group.
         """
         found: list[tuple[int, ...]] = []
         starts: set[int] = set()

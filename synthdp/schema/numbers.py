@@ -240,7 +240,7 @@ class Decimal(Continuous):
 
     @property
     def stored_as(self) -> str:
-        """The data type for the values in an output table."""
+        """The data type for the values in an output table: always "decimal", an exact decimal number."""
         return "decimal"
 
 

@@ -297,7 +297,7 @@ class Time(Known):
 
     @property
     def stored_as(self) -> str:
-        """The data type for the values in an output table."""
+        """The data type for the values in an output table: always "clock", a time of day."""
         return "clock"
 
     def shown(self, value: Any) -> str:
@@ -420,7 +420,7 @@ class Duration(Known):
 
     @property
     def stored_as(self) -> str:
-        """The data type for the values in an output table."""
+        """The data type for the values in an output table: always "length", a length of time."""
         return "length"
 
     def shown(self, value: Any) -> str:
@@ -474,7 +474,7 @@ def _check_rise(lower: Any, upper: Any, *, column: Datetime | Duration | Time, w
 
 
 def _is_written(zone: str, pattern: str) -> bool:
-    """Return whether a time zone is known, and the pattern of the cells shows its offset."""
+    """Return whether a time zone is known and the pattern shows its offset, so that moments of it are read back."""
     try:
         ZoneInfo(zone)
     except (KeyError, ValueError, OSError):
