@@ -254,7 +254,10 @@ def _numbers(series: Any, column: Column) -> RawColumn:
 
 
 def _plain_numbers(series: Any, column: Column) -> RawColumn:
-    """Return numbers as raw values of the declared column: floats, 64-bit integers, or labels for decimals."""
+    """Return numbers as raw values of the declared column: floats or 64-bit integers.
+
+    Decimals, whose digits a float may lose, are read one by one: as labels if the column has labels or names persons.
+    """
     if pa.types.is_decimal(series.type):
         return declared(labels_of_objects(series.to_pylist()), column)
     if not pa.types.is_integer(series.type) or (pa.types.is_uint64(series.type) and column.real):
@@ -264,7 +267,10 @@ def _plain_numbers(series: Any, column: Column) -> RawColumn:
 
 
 def _ticks(series: Any, column: Column) -> RawColumn:
-    """Return dates, moments, times or durations as microseconds; all missing if another kind of time is declared."""
+    """Return dates, moments, times or durations as microseconds, or unchanged as labels in a column that names persons.
+
+    All are missing in a column of numbers or of another kind of time.
+    """
     kind = series.type
     wanted = "length" if pa.types.is_duration(kind) else "clock" if pa.types.is_time(kind) else "moment"
     if column.measured and column.quantity != wanted:

@@ -174,7 +174,11 @@ def ticks(column: Column, raw: Numbers, resolution: str) -> IntArray:
 
 
 def kind(column: Column) -> str:
-    """Return how a column's values are stored: the column's own kind, such as "whole", or text, flag or mixed for labels."""
+    """Return the word for how a column's values are stored, by which each library's default type is found.
+
+    It is "text" with a declared text format; text, flag, whole, real or mixed for labels; text or whole for
+    identifiers; else `Column.stored_as`.
+    """
     if column.cells is not None:
         return "text"
     match column.example().support():

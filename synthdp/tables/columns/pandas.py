@@ -152,7 +152,10 @@ def _numbers(series: pd.Series[Any], column: Column) -> RawColumn:
 
 
 def _plain_numbers(series: pd.Series[Any], column: Column) -> Any:
-    """Return numbers as raw values of the declared column: floats, 64-bit integers, or labels for truth values."""
+    """Return numbers as raw values of the declared column: floats or 64-bit integers.
+
+    Truth values are labels if the column has labels, else 0 and 1.
+    """
     masked = not isinstance(series.dtype, np.dtype)
     missing = some(series.isna().to_numpy()) if masked else None
     kind = series.dtype.kind
@@ -178,7 +181,10 @@ def _is_wide(dtype: Any, column: Column) -> bool:
 
 
 def _ticks(series: pd.Series[Any], column: Column) -> RawColumn:
-    """Return moments or durations as microseconds; all missing if the column is declared as another kind of time."""
+    """Return moments or durations as microseconds, or unchanged as labels in a column that names persons.
+
+    All are missing in a column of numbers or of another kind of time.
+    """
     kind, wanted = series.dtype.kind, {"moment": "M", "length": "m"}.get(column.quantity)
     if wanted != kind and column.measured:
         return all_missing(len(series))

@@ -92,9 +92,10 @@ def all_missing(rows: int) -> Numbers:
 def times(
     ticks: IntArray, resolution: str, missing: BoolArray | None, column: Column, *, lengths: bool = False
 ) -> RawColumn:
-    """Return moments or durations, given as integers of a time unit, as microseconds rounded down.
+    """Return moments, times or durations, integers in units of ``resolution``, as microseconds rounded down.
 
-    An identifier keeps them exactly, as labels, because the name of a person must not be rounded or clipped.
+    They are clipped to 62 bits.  An identifier keeps them exactly, as labels, because the name of a person must not be
+    rounded or clipped.
     """
     if missing is not None:
         ticks = np.where(missing, 0, ticks)

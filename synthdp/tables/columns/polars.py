@@ -178,7 +178,10 @@ def _numbers(series: pl.Series, column: Column) -> RawColumn:
 
 
 def _plain_numbers(series: pl.Series, column: Column) -> RawColumn:
-    """Return numbers as raw values of the declared column: floats, 64-bit integers, or labels for wide numbers."""
+    """Return numbers as raw values of the declared column: floats or 64-bit integers.
+
+    Decimals and integers beyond 64 signed bits are read one by one, unless the column is real: a float may lose digits.
+    """
     kind = series.dtype
     wide = kind in (pl.UInt64, pl.Int128) or str(kind) == "UInt128"
     if kind.is_float() or (column.real and (wide or kind.is_decimal())):
@@ -191,7 +194,10 @@ def _plain_numbers(series: pl.Series, column: Column) -> RawColumn:
 
 
 def _ticks(series: pl.Series, column: Column) -> RawColumn:
-    """Return dates, moments, times or durations as microseconds; all missing if another kind of time is declared."""
+    """Return dates, moments, times or durations as microseconds, or unchanged as labels in a column that names persons.
+
+    All are missing in a column of numbers or of another kind of time.
+    """
     wanted = _HELD[series.dtype.base_type()]
     if column.measured and column.quantity != wanted:
         return all_missing(len(series))

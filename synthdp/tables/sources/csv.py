@@ -34,6 +34,9 @@ from synthdp.tables.sources.csv_fields import header_names, open_text, read_text
 from synthdp.tables.sources.dataframe import frame_of
 
 _BATCH_ROWS = 1_024  # texts of a batch fit the processor's cache
+"""Records that are taken apart into fields at once.  Texts of more would not fit the processor's cache; fewer would
+take more steps.  A convention."""
+
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 """A regular expression of cells that a spreadsheet could run as a formula."""
 

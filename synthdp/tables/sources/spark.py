@@ -43,7 +43,8 @@ MOST_PARTS = 256
 A safety limit."""
 
 COUNTED_ROWS = 1 << 18
-"""Rows that one task counts at a time, which bounds its memory."""
+"""Rows that a block of one task holds, encoded or drawn.  More take more of its memory, fewer make more blocks.  A
+safety limit."""
 
 LARGEST_COMPILED = 8000
 """Largest bytecode size of a method that Java's HotSpot compiles (``-XX:-DontCompileHugeMethods`` lifts it).  Larger

@@ -96,11 +96,10 @@ def listing_query(domain: Domain, coded: str, names: Sequence[str]) -> str:
 
 
 def product_queries(products: Products, coded: str, names: Sequence[str], dialect: str) -> list[tuple[str, int]]:
-    """Return SQL statements that sum clipped products of two columns' scores, in the order of the pairs.
+    """Return SQL statements that sum clipped products of two columns' scores over rows, each with its number of sums.
 
-    Each returns one row.
-
-    Scores, their products and squares are whole numbers of 64 bits.
+    A statement returns one row: the sums of the next pairs in order, as many as a row may have columns.  Scores, their
+    products and squares are whole numbers of 64 bits.
 
     Parameters
     ----------
