@@ -423,7 +423,7 @@ def _as_list(given: object) -> list[Any]:
 
 
 def _plain(value: object) -> object:
-    """Return a value as JSON can hold it: dates as ISO text, NumPy scalars as Python's, except moments, which stay."""
+    """Return a value as a rule keeps it: dates and datetimes as ISO text, NumPy scalars (not moments) as Python's."""
     if isinstance(value, (dt.date, dt.datetime)):
         return value.isoformat()
     return value.item() if isinstance(value, np.generic) and not isinstance(value, np.datetime64) else value
@@ -470,7 +470,10 @@ def _known(names: tuple[str, ...], columns: Mapping[str, Column]) -> None:
 
 
 def _check_values(values: Mapping[str, list[Any]], columns: Mapping[str, Column]) -> None:
-    """Raise SchemaError unless a rule lists, for columns of the schema, values or ranges that they can hold."""
+    """Raise SchemaError unless a rule lists, for columns of the schema, values or ranges of their kind.
+
+    Levels must be declared ones; numbers are not compared with the bounds here.
+    """
     _known(tuple(values), columns)
     for name, wanted in values.items():
         column = columns[name]
@@ -503,5 +506,5 @@ def _ends(name: str, column: Column, value: tuple[Any, ...]) -> list[Any]:
 
 
 def _may_hold(column: Column, value: object) -> bool:
-    """Return whether a column can hold a value, or a missing value for ``None``."""
+    """Return whether a rule may name a value for a column: one of its kind, or ``None``, missing, if it is nullable."""
     return column.nullable if value is None else column.may_hold(value)

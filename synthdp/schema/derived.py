@@ -29,7 +29,7 @@ LARGEST_CONSTANT = 1e300
 """Largest number in an expression, so that products of a few numbers stay finite.  A safety limit."""
 
 _QUOTED = re.compile(r"`([^`]+)`")
-"""A column name in backticks, for names that are not plain words."""
+"""A regular expression of a column name in backticks, for names that are not plain words."""
 
 _EXAMPLE = (
     "use only numbers, column names (in backticks if they have spaces or signs), + - * / and ( ), as in "

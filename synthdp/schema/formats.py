@@ -308,7 +308,7 @@ def _digits(number: int, code: str, *, bare: bool) -> str:
 
 
 def _place(text: str, names: tuple[str, ...]) -> int:
-    """Return the index of a name in ``names``, ignoring case."""
+    """Return the index of a name, such as a month's, in ``names``, ignoring case."""
     return [name.casefold() for name in names].index(text.casefold())
 
 

@@ -22,7 +22,7 @@ LONGEST_PATTERN = 200
 """Most characters of an identifier's pattern.  A safety limit."""
 
 LONGEST_KEY = 200
-"""Most characters of an identifier that a pattern makes.  A safety limit."""
+"""Most characters of an identifier that a pattern makes, as ``{n}`` repeats characters.  A safety limit."""
 
 _PART = re.compile(r"(?P<one>\\d|\\[^A-Za-z0-9]|\[[^\[\]]+\]|[^\\\[\](){}.*+?|^$])(?:\{(?P<times>\d{1,3})\})?")
 """A regular expression of one part of a pattern: a character or character set, and its number of repeats."""

@@ -294,7 +294,7 @@ def without_numbered_columns(X: Any) -> Any:
 
 
 def without_columns(X: Any, names: Sequence[str]) -> Any:
-    """Return a dataframe without some columns; names that it does not have are ignored."""
+    """Return a dataframe without some columns, on which a model was not trained; names that it lacks are ignored."""
     frame = nw.from_native(X, eager_only=True)
     present = [name for name in names if name in frame.columns]
     return frame.drop(present).to_native() if present else X

@@ -100,7 +100,10 @@ def read_all(arrays: Iterable[Any], columns: Mapping[str, Column]) -> dict[str, 
 
 
 def read(series: Any, column: Column) -> RawColumn:
-    """Return an Arrow array as raw values (labels or numbers) of a declared column; what does not fit becomes missing."""
+    """Return an Arrow array as raw values (labels or numbers) of a declared column.
+
+    What does not fit becomes missing, or a label that is no level.
+    """
     series = pa.chunked_array(series) if isinstance(series, pa.Array) else series
     kind, types = series.type, pa.types
     if isinstance(kind, pa.BaseExtensionType):
@@ -193,7 +196,7 @@ def _texts(series: Any) -> Labels:
 
 
 def _things(series: Any) -> Labels:
-    """Return values of any other type as labels, converted one by one."""
+    """Return values of any other type as labels, converted one by one, for a column that names rows or persons."""
     return labels_of_objects([_thing(one) for chunk in series.chunks for one in chunk])
 
 

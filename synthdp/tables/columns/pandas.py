@@ -94,7 +94,10 @@ def can_be_null(name: str) -> bool:
 
 
 def read(series: pd.Series[Any], column: Column) -> RawColumn:
-    """Return a series as raw values (labels or numbers) of a declared column; what does not fit becomes missing."""
+    """Return a series as raw values (labels or numbers) of a declared column.
+
+    What does not fit becomes missing, or a label that is no level.
+    """
     dtype = series.dtype
     if isinstance(dtype, pd.CategoricalDtype):
         return taken(read(pd.Series(dtype.categories), column), series.cat.codes.to_numpy().astype(np.int64))

@@ -89,7 +89,10 @@ def type_named(name: str, levels: list[Any]) -> Any:
 
 
 def read(series: pl.Series, column: Column) -> RawColumn:
-    """Return a series as raw values (labels or numbers) of a declared column; what does not fit becomes missing."""
+    """Return a series as raw values (labels or numbers) of a declared column.
+
+    What does not fit becomes missing, or a label that is no level.
+    """
     kind = series.dtype
     if kind in (pl.Categorical, pl.Enum):
         series, kind = series.cast(pl.String), pl.String()

@@ -317,7 +317,10 @@ class _Rows:
 
 
 def _cells(values: list[Any]) -> list[Any]:
-    """Return a column's cells with ``None``, written as an empty field, for every kind of missing value."""
+    """Return a column's cells with ``None``, written as an empty field, for every kind of missing value.
+
+    Moments with a zone are texts in ISO 8601.
+    """
     cells = np.fromiter(values, dtype=object, count=len(values))
     cells[pd.isna(cells)] = None
     return [zoned(cell) if isinstance(cell, dt.datetime) and cell.tzinfo is not None else cell for cell in cells]

@@ -176,7 +176,10 @@ class Sampler(Protocol):
         first: int,
         format: TableFormat,  # noqa: A002
     ) -> Iterator[Any]:
-        """Yield synthetic rows as tables of at most ``block_rows`` rows."""
+        """Yield ``rows`` synthetic rows as tables of at most ``block_rows`` rows, in ``format``.
+
+        ``first`` is the number of rows drawn elsewhere before: labels of identifiers start after theirs.
+        """
         ...
 
 
