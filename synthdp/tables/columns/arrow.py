@@ -248,7 +248,10 @@ def _flags(series: Any, column: Column) -> RawColumn:
 
 
 def _numbers(series: Any, column: Column) -> RawColumn:
-    """Return numbers as raw values; in a column of times they are digits of its format, such as 20260131, or missing."""
+    """Return numbers as raw values of the declared column; in a column of times they become microseconds.
+
+    They are then read as the digits of its text format, such as 20260131; without one all are missing.
+    """
     if column.temporal:
         whole = pa.types.is_integer(series.type) or pa.types.is_floating(series.type)
         plain = _plain_numbers(series, column) if column.cells is not None and whole else None

@@ -24,7 +24,8 @@ MOST_SUMS = 500
 
 
 MOST_RUNS = 256
-"""Most intervals of grid indices, in a column's binning, that SQL searches by nested comparisons.  A safety limit."""
+"""Most intervals of grid indices, in a column's binning, that SQL searches by nested comparisons; with more, it looks
+single points up in lists.  A safety limit."""
 
 
 @dataclass(frozen=True, slots=True)

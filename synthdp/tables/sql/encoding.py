@@ -23,7 +23,8 @@ from synthdp.schema.times import CALENDAR
 from synthdp.tables.sql.types import SelectedColumn
 
 MOST_LEVELS = 1000
-"""Most levels of a column that is encoded in SQL, where each is a comparison.  A safety limit."""
+"""Most levels of a column that is encoded in SQL, where each is a comparison; columns with more are encoded in Python.
+A safety limit."""
 
 _FARTHEST = 2**62
 """Largest integer value encoded in SQL; beyond it 64-bit arithmetic could overflow.  A safety limit."""
