@@ -32,7 +32,8 @@ DISCOVERED = "discovered under noise"
 """A column's source if a release found its bounds or levels under noise, and paid for them."""
 
 LONGEST_SOURCE = 200
-"""Most characters of a column's source, which says where its declaration is known from.  A safety limit."""
+"""Most characters of a column's source, which the receipt prints in one line: where the declaration is known from.  A
+safety limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,10 @@ class Steps:
     clock: tuple[int, ...] = ()
 
     def value(self, step: Any) -> Any:
-        """Return the value of step number k, or of an array of them: an integer without a denominator, else a float."""
+        """Return ``offset + step * size`` for a step number or an array of them, divided by the denominator, if any.
+
+        The value is an integer without a denominator, else a float.
+        """
         whole = self.offset + step * self.size
         return whole if self.denominator is None else whole / self.denominator
 
@@ -177,23 +181,35 @@ class Column(ABC):
         """Return a phrase for the column's type and bounds, for receipts and lists of columns."""
 
     def starts_of_groups(self) -> tuple[tuple[int, ...], ...]:
-        """Return the grid index of each group's first level, for each step of a declared hierarchy, the coarsest first."""
+        """Return the grid indices of groups' first levels, a tuple for each step of a hierarchy, the coarsest first.
+
+        It is () without a hierarchy.  The binning merges levels by these groups.
+        """
         return ()
 
     def class_ends(self) -> tuple[float, ...]:
-        """Return the increasing ends of fixed bins in which values are always counted; nothing for bins of free choice."""
+        """Return the increasing edges, (k + 1,), of the k fixed bins in which a survey weight is always counted.
+
+        It is () for every other column, whose bins are chosen freely.
+        """
         return ()
 
     def class_values(self) -> tuple[float, ...]:
-        """Return the one number that stands for all values of each fixed bin, or nothing if values stand for themselves."""
+        """Return the one number, (k,), that stands for all values of each fixed bin: a survey weight's noisy mean.
+
+        It is () if values stand for themselves.
+        """
         return ()
 
     def class_errors(self) -> tuple[float, ...]:
-        """Return the standard error of each number in `class_values`, which is a noisy mean."""
+        """Return the standard error, (k,), of each noisy mean in `class_values`; () if there are none."""
         return ()
 
     def may_hold(self, value: object) -> bool:
-        """Return whether a value, as JSON writes it, is one that a rule may name for this column."""
+        """Return whether a rule may name a value, as JSON writes it, for this column.
+
+        Here it may name any number, even beyond the bounds, if the column holds numbers or times.
+        """
         return self.measured and isinstance(value, (int, float)) and not isinstance(value, bool)
 
     def number_of(self, value: Any) -> int | float:
@@ -207,13 +223,16 @@ class Column(ABC):
         return number(value)
 
     def with_bounds(self, lower: float, upper: float) -> Column:
-        """Return the column with bounds at or just outside two numbers; discovery completes open columns with it."""
+        """Refuse bounds with SchemaError: this type takes none.
+
+        Types that do return the column with bounds at or just outside the two numbers, which completes it in discovery.
+        """
         raise SchemaError(
             f"a column of type {type(self).__name__} takes no bounds: remove the bounds {lower} and {upper}"
         )
 
     def as_object(self, value: Any) -> object:
-        """Return a stored number as the Python object that a column of objects holds, such as a datetime."""
+        """Return a stored number as what a column of Python objects holds, such as a datetime; itself here."""
         return value
 
     def estimate(self, value: float) -> object:
@@ -226,17 +245,20 @@ class Column(ABC):
         return "whole" if self.whole else "real"
 
     def spacings(self) -> tuple[Fraction, ...]:
-        """Return the spacings that values may turn out to have where none is declared, the widest first, for discovery."""
+        """Return the spacings, the widest first, that discovery tests where none is declared; () if it tests none."""
         return ()
 
     def with_spacing(self, spacing: Fraction) -> Column:
-        """Return the column with one of `spacings` declared, after discovery has found it."""
+        """Refuse a spacing with SchemaError: this type takes none.
+
+        Types that do return the column with this one of `spacings` declared, after discovery has found it.
+        """
         raise SchemaError(
             f"a column of type {type(self).__name__} takes no decimals and no step: remove the spacing {spacing}"
         )
 
     def shown(self, value: Any) -> object:
-        """Return the value of a stored number as users know it, for messages and reports."""
+        """Return a stored number as users know it, for messages and reports: an int or float here, a text for times."""
         return int(value) if self.whole else float(value)
 
     @property
@@ -311,7 +333,10 @@ def is_drafted(column: Column) -> bool:
 
 
 def with_drafted(source: str, settings: Iterable[str]) -> str:
-    """Return a column's source, with the names of other settings that were read from the private rows and accepted."""
+    """Return a column's source text, and after it the names of ``settings`` that were read from private rows.
+
+    The receipt then warns of these settings, even if bounds or levels are known from elsewhere.
+    """
     named = ", ".join(settings)
     return f"{source}{ALSO_DRAFTED}{named}" if named else source
 

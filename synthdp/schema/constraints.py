@@ -40,8 +40,8 @@ class Constraint(ABC):
     def means(self) -> Sequence[Constraint]:
         """Return equivalent rules of simpler kinds, so that only few kinds need an implementation.
 
-        `LessEqual`, `Forbidden`, `Implies`, `Combinations` and `CalendarDate` are simple, and implemented in
-        `domain.rules`.
+        `LessEqual`, `Forbidden`, `Implies`, `Combinations` and `CalendarDate` are simple: `domain.rules` implements
+        them.  They keep this method, which raises InternalError.
         """
         raise InternalError(f"no rows are checked against rules of type {type(self).__name__}")
 
@@ -401,18 +401,18 @@ def _value_in_words(value: Any) -> str:
 
 
 def _as_value(given: object) -> object:
-    """Return a single value without a list around it, for one-column cells of a combination.
+    """Return one column's part of a combination: a single value bare, a range or several values as a list.
 
-    A range or several values stay a list.
+    So a combination reads as a user wrote it, and is written to JSON so.
     """
     values = _as_list(given)
     return values[0] if len(values) == 1 and not isinstance(values[0], tuple) else values
 
 
 def _as_list(given: object) -> list[Any]:
-    """Return the values of a rule as a list, in which a pair is a range.
+    """Return what a rule gives for one column, a value, a list or a range, as a list: the form in which rules keep it.
 
-    A pair is a tuple, or a list within a list as in JSON.
+    A range is a tuple in the list.  It is given as a tuple, or as a list within a list, as in JSON.
     """
     if isinstance(given, (list, set, frozenset)):
         return [
@@ -423,7 +423,7 @@ def _as_list(given: object) -> list[Any]:
 
 
 def _plain(value: object) -> object:
-    """Return a value as JSON can hold it: dates as ISO text, NumPy scalars as Python's, except moments, which stay."""
+    """Return a value as a rule keeps it: dates and datetimes as ISO text, NumPy scalars (not moments) as Python's."""
     if isinstance(value, (dt.date, dt.datetime)):
         return value.isoformat()
     return value.item() if isinstance(value, np.generic) and not isinstance(value, np.datetime64) else value
@@ -449,7 +449,10 @@ def _ends_of(column: Column) -> tuple[float, float]:
 
 
 def _within(column: Column, numbers: Sequence[int]) -> list[int]:
-    """Return the numbers that lie between a column's bounds, both included."""
+    """Return the numbers that lie between a column's bounds, both included.
+
+    A rule about the calendar so names only days and months that the column can hold.
+    """
     first, last = _ends_of(column)
     return [one for one in numbers if first <= one <= last]
 
@@ -467,7 +470,10 @@ def _known(names: tuple[str, ...], columns: Mapping[str, Column]) -> None:
 
 
 def _check_values(values: Mapping[str, list[Any]], columns: Mapping[str, Column]) -> None:
-    """Raise SchemaError unless a rule lists, for columns of the schema, values or ranges that they can hold."""
+    """Raise SchemaError unless a rule lists, for columns of the schema, values or ranges of their kind.
+
+    Levels must be declared ones; numbers are not compared with the bounds here.
+    """
     _known(tuple(values), columns)
     for name, wanted in values.items():
         column = columns[name]
@@ -487,7 +493,10 @@ def _check_values(values: Mapping[str, list[Any]], columns: Mapping[str, Column]
 
 
 def _ends(name: str, column: Column, value: tuple[Any, ...]) -> list[Any]:
-    """Return the given ends of a range, one or two; raise SchemaError for a column without an order."""
+    """Return the ends of a range without ``None``, so that each can be checked; raise SchemaError if it is none.
+
+    It is none if the column has no order, or the tuple not two ends.
+    """
     if not column.ordered or len(value) != 2:
         raise SchemaError(
             f"a rule has a tuple for column {name!r}, which means a range: write (lower, upper) for an ordered "
@@ -497,5 +506,5 @@ def _ends(name: str, column: Column, value: tuple[Any, ...]) -> list[Any]:
 
 
 def _may_hold(column: Column, value: object) -> bool:
-    """Return whether a column can hold a value, or a missing value for ``None``."""
+    """Return whether a rule may name a value for a column: one of its kind, or ``None``, missing, if it is nullable."""
     return column.nullable if value is None else column.may_hold(value)

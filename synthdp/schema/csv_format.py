@@ -12,7 +12,7 @@ USUAL_MISSING = (
     "NA", "N/A", "#N/A", "<NA>", "na", "n/a", "N.A.", "n.a.", "NaN", "nan", "-nan", "NULL", "null", "Null", "(null)",
     "\\N", "NaT", "None", "none", "?", "-", "--", ".",
 )  # fmt: skip
-"""Texts that files often use for a missing value; a fixed list, so that it reveals nothing of a table."""
+"""Texts that a draft of a schema takes for missing values unless told others; fixed, so that they reveal nothing."""
 
 DOUBTFUL_MISSING = frozenset({"None", "none", "-", "--", "."})
 """Texts of `USUAL_MISSING` that may also be categories, as in none, some, all: a draft asks about them."""

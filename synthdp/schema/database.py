@@ -214,12 +214,15 @@ class DatabaseSchema:
         return 1 if relation is None else relation.at_most * self.slots(relation.parent)
 
     def computed_in(self, table: str) -> dict[str, Computed]:
-        """Return the columns of a table that are computed from other tables' columns, by name."""
+        """Return the rules by which columns of a table are computed from other tables' columns, by column name."""
         return {one.place[1]: one for one in self.computed if one.place[0] == table}
 
     @property
     def below(self) -> dict[str, tuple[str, str]]:
-        """The (table, column) of each column in the tables below the root, by "table.column"; identifiers are left out."""
+        """The (table, column) of each column in the tables below the root, by "table.column", as conditions name it.
+
+        Identifiers are left out, and so are names that a column of the root itself has.
+        """
         own = self.tables[self.root].outputs
         return {
             name: (table, column)
@@ -384,7 +387,10 @@ class DatabaseSchema:
 
 
 def _without(schema: Schema, columns: Sequence[str], *, table: str) -> Schema:
-    """Return a schema without some columns; raise SchemaError if another column is derived from one of them."""
+    """Return a table's schema without the columns that rules across tables compute, since these are not modelled.
+
+    SchemaError is raised if another column is derived from one of them.
+    """
     if not columns:
         return schema
     left = schema.part([name for name in schema if name not in columns])
@@ -424,7 +430,7 @@ def _root(tables: Mapping[str, Schema], relations: Sequence[Relation]) -> str:
 
 
 def _downwards(root: str, tables: Mapping[str, Schema], relations: Sequence[Relation]) -> tuple[str, ...]:
-    """Return the table names, parents before their children, in which persons' rows are drawn.
+    """Return the table names, parents before their children: the order in which a person's rows are drawn.
 
     SchemaError is raised for a table that no chain of relations joins to the root.
     """

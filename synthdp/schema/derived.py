@@ -29,7 +29,7 @@ LARGEST_CONSTANT = 1e300
 """Largest number in an expression, so that products of a few numbers stay finite.  A safety limit."""
 
 _QUOTED = re.compile(r"`([^`]+)`")
-"""A column name in backticks, for names that are not plain words."""
+"""A regular expression of a column name in backticks, for names that are not plain words."""
 
 _EXAMPLE = (
     "use only numbers, column names (in backticks if they have spaces or signs), + - * / and ( ), as in "
@@ -176,7 +176,7 @@ def compute(rule: Derived, values: Mapping[str, AnyArray], column: Column) -> An
     values
         The numbers of the columns that it is computed from.
     column
-        The derived column, complete; a value is rounded to its digits.
+        The derived column, complete.  With ``decimals`` or a ``step`` a real number is rounded to them, in its bounds.
     """
     kind = np.dtype(np.int64 if column.whole else np.float64)
     rows = len(next(iter(values.values())))
@@ -269,7 +269,10 @@ def _opened(column: Column, values: Sequence[Any]) -> Column:
 
 
 def _may_be(column: Column, value: Any) -> bool:
-    """Return whether a derived column can hold a value of its lookup; bounds can be held even if they are no step."""
+    """Return whether a derived column can hold a value of its lookup; a schema with any other value is refused.
+
+    It can hold its levels, numbers between its bounds (whole ones, if it is) and special values; steps do not matter.
+    """
     if value is None:
         return column.nullable
     if column.quantity != "number" or not column.may_hold(value):
@@ -420,7 +423,7 @@ def _folded(node: ast.AST, leaf: Callable[[Any], Any], operations: Mapping[type[
 
 
 def _parsed(column: str, expression: str) -> tuple[ast.Expression, dict[str, str]]:
-    """Return an expression's syntax tree and the column names in backticks by their stand-ins.
+    """Return an expression's syntax tree, and for each stand-in word in it the column name in backticks it replaces.
 
     Raise SchemaError for anything but arithmetic, because expressions come from files.
     """

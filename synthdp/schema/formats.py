@@ -130,7 +130,10 @@ class TimeFormat:
             return None
 
     def _micros(self, told: Mapping[str, str]) -> int | None:
-        """Return the microseconds that a text's matched parts stand for; ``None`` if an hour or minute is out of range."""
+        """Return the microseconds that the matched digits and names of each code, ``told``, stand for.
+
+        They count from 1970 UTC, from midnight, or a length.  ``None`` if an hour, minute or second is out of range.
+        """
         numbers = {code: int(digits) for code, digits in told.items() if code in _NUMERIC}
         if "f" in told:
             numbers["f"] = int(told["f"].ljust(6, "0"))
@@ -148,7 +151,7 @@ class TimeFormat:
         return (self._day(told, numbers) - _EPOCH) // _MICROSECOND + inside - _offset(told.get("z"))
 
     def _day(self, told: Mapping[str, str], numbers: Mapping[str, int]) -> dt.datetime:
-        """Return the day that the matched parts name; the first day where only a month or a year is named.
+        """Return the day that the parts name, given as texts and numbers by code; the first of a month or year alone.
 
         ValueError is raised for a day that does not exist; `read` then gives ``None``.
         """
@@ -305,7 +308,7 @@ def _digits(number: int, code: str, *, bare: bool) -> str:
 
 
 def _place(text: str, names: tuple[str, ...]) -> int:
-    """Return the index of a name in ``names``, ignoring case."""
+    """Return the index of a name, such as a month's, in ``names``, ignoring case."""
     return [name.casefold() for name in names].index(text.casefold())
 
 

@@ -22,7 +22,7 @@ LONGEST_PATTERN = 200
 """Most characters of an identifier's pattern.  A safety limit."""
 
 LONGEST_KEY = 200
-"""Most characters of an identifier that a pattern makes.  A safety limit."""
+"""Most characters of an identifier that a pattern makes, as ``{n}`` repeats characters.  A safety limit."""
 
 _PART = re.compile(r"(?P<one>\\d|\\[^A-Za-z0-9]|\[[^\[\]]+\]|[^\\\[\](){}.*+?|^$])(?:\{(?P<times>\d{1,3})\})?")
 """A regular expression of one part of a pattern: a character or character set, and its number of repeats."""
@@ -164,9 +164,9 @@ class Categorical(Known):
         return Levels(levels if self.other is None or self.other in levels else (*levels, self.other), self.other)
 
     def starts_of_groups(self) -> tuple[tuple[int, ...], ...]:
-        """Return the index of each group's first level, for each step of the hierarchy; levels of one group are adjacent.
+        """Return the indices of the groups' first levels, a tuple for each step of the hierarchy, the coarsest first.
 
-        The binning merges levels by these groups.
+        The binning merges levels by these groups, whose levels are adjacent.  The label for others is its own group.
         """
         found: list[tuple[int, ...]] = []
         starts: set[int] = set()

@@ -240,7 +240,7 @@ class Decimal(Continuous):
 
     @property
     def stored_as(self) -> str:
-        """The data type for the values in an output table."""
+        """The data type for the values in an output table: always "decimal", an exact decimal number."""
         return "decimal"
 
 
@@ -327,7 +327,7 @@ class Integer(Known):
 
 
 def _range_in_words(lower: float | None, upper: float | None) -> str:
-    """Return bounds as the end of a phrase, or "" if they are not declared."""
+    """Return bounds as the end of a phrase, ", 0 to 120", or "" if they are not declared."""
     return "" if lower is None or upper is None else f", {in_figures(lower, digits=6)} to {in_figures(upper, digits=6)}"
 
 
@@ -339,7 +339,7 @@ def _cells(column: Continuous | Integer) -> NumberFormat | None:
 
 
 def _check_numbers(column: Continuous | Integer, where: str) -> None:
-    """Raise SchemaError unless bounds and special values are finite numbers, integers for an Integer column."""
+    """Raise SchemaError unless format, shape, bounds and special values fit: finite, in order, whole for an Integer."""
     checked(lambda: _cells(column), where)
     lower, upper = column.lower, column.upper
     if column.like is not None and column.like not in LIKE:

@@ -232,9 +232,10 @@ def _of_type(kind: object, rule: Mapping[str, Any], where: str) -> Entry:
 
 
 def _limit(rule: Mapping[str, Any], name: str, exclusive: str, beyond: int) -> Any:
-    """Return an inclusive end of a range; an exclusive limit is moved by ``beyond``.
+    """Return an inclusive end of a range, from the keys ``name`` and ``exclusive`` of a JSON Schema's ``rule``.
 
-    Old documents mark a limit as exclusive by true instead of a number.  ``None`` stands for a missing limit.
+    An exclusive limit is moved by ``beyond``: 1 or -1 for integers, 0 for real numbers.  Old documents mark it by true
+    instead of a number.  ``None`` stands for a missing limit.
     """
     limit, open_end = rule.get(name), rule.get(exclusive)
     if open_end is None or open_end is False:

@@ -181,7 +181,7 @@ def checked_rules(
 
 
 def above_of(table: str, relation_to: Callable[[str], Relation | None]) -> set[str]:
-    """Return the names of all tables above a table, up to the root."""
+    """Return the names of all tables above a table, up to the root: those whose columns its rules may name."""
     found: set[str] = set()
     while (relation := relation_to(table)) is not None:
         table = relation.parent

@@ -92,7 +92,7 @@ def from_document(document: object, *, source: str) -> tuple[dict[str, Column], 
 
 
 def read_document(document: object, *, source: str) -> tuple[dict[str, Column], list[Constraint], CsvFormat | None]:
-    """Return columns, rules and CSV format from a schema's JSON document; accept columns not yet reviewed."""
+    """Return columns, rules and CSV format from a schema's JSON document, which may be a draft not yet reviewed."""
     if not isinstance(document, dict) or "synthdp_schema" not in document:
         raise FormatError(f"{source} is not a synthdp schema: its JSON must have the key 'synthdp_schema'")
     if document["synthdp_schema"] not in range(1, VERSION + 1):

@@ -208,7 +208,7 @@ SIBLING_KINDS: Mapping[str, type[SiblingRule]] = {one.kind: one for one in (Uniq
 
 
 def _levels(column: Column) -> tuple[Any, ...]:
-    """Return a column's levels, whose rows a rule can count; none for numbers."""
+    """Return a column's levels, whose rows a rule can count; () for numbers."""
     support = column.support()
     return support.levels if isinstance(support, Levels) else ()
 

@@ -20,10 +20,10 @@ from synthdp.schema.formats import LAST_YEAR, TimeFormat, checked, time_format
 Moment: TypeAlias = str | dt.datetime | dt.date | np.datetime64
 
 RESOLUTIONS = {"D": 86_400_000_000, "h": 3_600_000_000, "min": 60_000_000, "s": 1_000_000, "ms": 1_000, "us": 1}
-"""Microseconds in each resolution that a Datetime or Duration may have."""
+"""Microseconds in each resolution that a column of times may have, by its name in schemas, the coarsest first."""
 
 CALENDAR = (-62_135_596_800_000_000, 253_402_300_799_999_999)
-"""First and last microsecond, counted from 1970, that Python's datetimes can hold."""
+"""First and last microsecond, counted from 1970, that Python's datetimes can hold: moments are clipped to them."""
 
 EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - moments are held in UTC without a zone
 """The moment from which stored microseconds are counted."""
@@ -297,7 +297,7 @@ class Time(Known):
 
     @property
     def stored_as(self) -> str:
-        """The data type for the values in an output table."""
+        """The data type for the values in an output table: always "clock", a time of day."""
         return "clock"
 
     def shown(self, value: Any) -> str:
@@ -420,7 +420,7 @@ class Duration(Known):
 
     @property
     def stored_as(self) -> str:
-        """The data type for the values in an output table."""
+        """The data type for the values in an output table: always "length", a length of time."""
         return "length"
 
     def shown(self, value: Any) -> str:
@@ -474,7 +474,7 @@ def _check_rise(lower: Any, upper: Any, *, column: Datetime | Duration | Time, w
 
 
 def _is_written(zone: str, pattern: str) -> bool:
-    """Return whether a time zone is known, and the pattern of the cells shows its offset."""
+    """Return whether a time zone is known and the pattern shows its offset, so that moments of it are read back."""
     try:
         ZoneInfo(zone)
     except (KeyError, ValueError, OSError):

@@ -48,7 +48,9 @@ def is_table(X: Any) -> bool:
 
 
 def input_source(estimator: BaseEstimator, X: Any, *, reset: bool) -> Source:
-    """Return ``X`` as a source of rows after scikit-learn's checks; the estimator stores column names only.
+    """Return ``X`` as a source of rows after scikit-learn's checks; the estimator stores column names and their number.
+
+    Without ``reset`` a dataframe or array is compared with the stored names instead.
 
     Raises
     ------
@@ -156,7 +158,10 @@ def _of_array(X: Any) -> AnyArray:
 
 
 def numbers_of_cells(array: AnyArray) -> AnyArray:
-    """Return an array of texts or objects as floats, (n, d), missing where a cell is no number; others as is."""
+    """Return an array of texts or objects as floats, (n, d), NaN where a cell is no number; other arrays as they are.
+
+    The dtype so does not depend on private values.
+    """
     if array.dtype.kind not in "OUS":
         return array
     cells = array.astype(object)
@@ -289,7 +294,7 @@ def without_numbered_columns(X: Any) -> Any:
 
 
 def without_columns(X: Any, names: Sequence[str]) -> Any:
-    """Return a dataframe without some columns; names that it does not have are ignored."""
+    """Return a dataframe without some columns, on which a model was not trained; names that it lacks are ignored."""
     frame = nw.from_native(X, eager_only=True)
     present = [name for name in names if name in frame.columns]
     return frame.drop(present).to_native() if present else X

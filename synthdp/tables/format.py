@@ -25,7 +25,8 @@ from synthdp.tables.source import ArrowTyped, Source
 from synthdp.tables.sources.dataframe import FrameSource, library_named
 
 LARGEST_REAL = 1e300
-"""Bounds for a derived sum, so wide that it is only rounded to its column's type and never clipped.  A safety limit."""
+"""Largest bound of the column that stands in for a derived one: a sum is then rounded to its type and never clipped.
+A safety limit."""
 
 
 PROBED_KEYS = (1, 2, 2**31 - 2, 2**31 - 1)
@@ -122,7 +123,7 @@ class TableFormat:
         return replace(form, dtypes=tuple((name, fit.get(name, dtype)) for name, dtype in form.dtypes))
 
     def in_order(self, names: Sequence[str]) -> TableFormat:
-        """Return the same format with the columns in another order."""
+        """Return the same format with the columns ``names`` alone, in their order."""
         dtypes = dict(self.dtypes)
         return replace(self, dtypes=tuple((name, dtypes[name]) for name in names))
 
@@ -214,7 +215,10 @@ class TableFormat:
 
 
 def _without_bounds(column: Column) -> Column:
-    """Return a column of real numbers with practically no bounds, so that a derived sum is rounded but never clipped."""
+    """Return a column of real numbers with practically no bounds; columns whose values are no interval stay unchanged.
+
+    Derived sums and survey weights are then rounded to their type, but never clipped.
+    """
     if not isinstance(column.support(), Interval):
         return column
     form = getattr(column, "format", None) if column.quantity == "number" else None

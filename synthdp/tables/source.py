@@ -112,9 +112,9 @@ class Bound(Protocol):
         ...
 
     def keep(self, blocks: Sequence[tuple[dict[str, GridIndices], AnyArray]], /) -> dict[str, GridIndices]:
-        """Return the rows of ``blocks`` by column, without the rows beyond each unit's limit.
+        """Return the grid indices, (kept,) by column, of the rows in ``blocks`` that are within each unit's limit.
 
-        The blocks must contain all rows of every unit in them.
+        A block is a pair: grid indices by column, and `digests` of its rows.  Blocks must hold all rows of their units.
         """
         ...
 
@@ -139,7 +139,9 @@ class EncodingSource(Source, Protocol):
     def indices(
         self, schema: Schema, *, extra: Sequence[str] = ()
     ) -> Iterator[tuple[list[GridIndices | RawColumn], dict[str, RawColumn]]] | None:
-        """Yield all rows in blocks: each column of a schema as (n,) grid indices, or as raw values to be encoded here.
+        """Yield all rows in blocks: pairs of a schema's columns, encoded where possible, and the extra columns by name.
+
+        Each column of the schema is (n,) grid indices, or raw values that are to be encoded here.
 
         Parameters
         ----------

@@ -100,7 +100,10 @@ def read_all(arrays: Iterable[Any], columns: Mapping[str, Column]) -> dict[str, 
 
 
 def read(series: Any, column: Column) -> RawColumn:
-    """Return an Arrow array as raw values (labels or numbers) of a declared column; what does not fit becomes missing."""
+    """Return an Arrow array as raw values (labels or numbers) of a declared column.
+
+    What does not fit becomes missing, or a label that is no level.
+    """
     series = pa.chunked_array(series) if isinstance(series, pa.Array) else series
     kind, types = series.type, pa.types
     if isinstance(kind, pa.BaseExtensionType):
@@ -193,7 +196,7 @@ def _texts(series: Any) -> Labels:
 
 
 def _things(series: Any) -> Labels:
-    """Return values of any other type as labels, converted one by one."""
+    """Return values of any other type as labels, converted one by one, for a column that names rows or persons."""
     return labels_of_objects([_thing(one) for chunk in series.chunks for one in chunk])
 
 
@@ -245,7 +248,10 @@ def _flags(series: Any, column: Column) -> RawColumn:
 
 
 def _numbers(series: Any, column: Column) -> RawColumn:
-    """Return numbers as raw values; in a column of times they are digits of its format, such as 20260131, or missing."""
+    """Return numbers as raw values of the declared column; in a column of times they become microseconds.
+
+    They are then read as the digits of its text format, such as 20260131; without one all are missing.
+    """
     if column.temporal:
         whole = pa.types.is_integer(series.type) or pa.types.is_floating(series.type)
         plain = _plain_numbers(series, column) if column.cells is not None and whole else None
@@ -254,7 +260,10 @@ def _numbers(series: Any, column: Column) -> RawColumn:
 
 
 def _plain_numbers(series: Any, column: Column) -> RawColumn:
-    """Return numbers as raw values of the declared column: floats, 64-bit integers, or labels for decimals."""
+    """Return numbers as raw values of the declared column: floats or 64-bit integers.
+
+    Decimals, whose digits a float may lose, are read one by one: as labels if the column has labels or names persons.
+    """
     if pa.types.is_decimal(series.type):
         return declared(labels_of_objects(series.to_pylist()), column)
     if not pa.types.is_integer(series.type) or (pa.types.is_uint64(series.type) and column.real):
@@ -264,7 +273,10 @@ def _plain_numbers(series: Any, column: Column) -> RawColumn:
 
 
 def _ticks(series: Any, column: Column) -> RawColumn:
-    """Return dates, moments, times or durations as microseconds; all missing if another kind of time is declared."""
+    """Return dates, moments, times or durations as microseconds, or unchanged as labels in a column that names persons.
+
+    All are missing in a column of numbers or of another kind of time.
+    """
     kind = series.type
     wanted = "length" if pa.types.is_duration(kind) else "clock" if pa.types.is_time(kind) else "moment"
     if column.measured and column.quantity != wanted:

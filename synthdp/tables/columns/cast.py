@@ -93,7 +93,7 @@ def _number(level: Level) -> float | int:
 def whole(column: Column, raw: Numbers, *, first: int, last: int) -> AnyArray:
     """Return numbers as integers within an output type's range, (n,), rounded inside the declared bounds; 0 where missing.
 
-    They are unsigned if ``first`` is not negative.
+    They are unsigned if ``first`` is not negative.  Times with a text format are its digits, such as 20260131.
     """
     if column.temporal and column.cells is not None:
         raw = Numbers(np.array([int(text or 0) for text in _digits(column, raw, last)], np.int64), nulls(raw))
@@ -111,7 +111,10 @@ def whole(column: Column, raw: Numbers, *, first: int, last: int) -> AnyArray:
 
 
 def real(column: Column, raw: Numbers, dtype: np.dtype[Any]) -> FloatArray:
-    """Return numbers as floats of an output precision, (n,), rounded inside the declared bounds; NaN where missing."""
+    """Return numbers as floats of an output precision, (n,), rounded inside the declared bounds; NaN where missing.
+
+    Times with a text format are its digits, such as 20260131.
+    """
     if column.temporal and column.cells is not None:
         digits = [np.nan if text is None else float(text) for text in _digits(column, raw, LARGEST_WHOLE)]
         return np.array(digits, np.float64).astype(dtype)
@@ -129,7 +132,10 @@ def real(column: Column, raw: Numbers, dtype: np.dtype[Any]) -> FloatArray:
 
 
 def decimals(column: Column | None, raw: Numbers, *, precision: int, scale: int) -> list[Decimal | None]:
-    """Return numbers as ``Decimal`` with ``scale`` decimals, rounded inside the declared bounds; ``None`` where missing."""
+    """Return numbers as ``Decimal`` with ``scale`` decimals, rounded inside declared bounds; ``None`` where missing.
+
+    They are clipped to ``precision`` digits in all, the most that the output type holds.
+    """
     _check_numbers(column)
     lower, upper = (Decimal(bound) for bound in bounds(column))
     step = Decimal(1).scaleb(-scale)
@@ -150,14 +156,14 @@ def decimals(column: Column | None, raw: Numbers, *, precision: int, scale: int)
 
 
 def ticks(column: Column, raw: Numbers, resolution: str) -> IntArray:
-    """Return moments or durations as integers in units of ``resolution`` ("D", "s", "ms", "us" or "ns"); 0 where missing.
+    """Return times as integers in units of ``resolution`` ("D", "s", "ms", "us" or "ns"); 0 where missing.
 
     Rounded without leaving the bounds, and clipped to what the resolution, and for moments Python's calendar, can hold.
 
     Raises
     ------
     FormatError
-        If the column is neither a Datetime nor a Duration.
+        If the column holds no times.
     """
     if not column.temporal:
         raise FormatError("this type holds dates or times only, and the schema declares neither")
@@ -174,7 +180,11 @@ def ticks(column: Column, raw: Numbers, resolution: str) -> IntArray:
 
 
 def kind(column: Column) -> str:
-    """Return how a column's values are stored: the column's own kind, such as "whole", or text, flag or mixed for labels."""
+    """Return the word for how a column's values are stored, by which each library's default type is found.
+
+    It is "text" with a declared text format; text, flag, whole, real or mixed for labels; text or whole for
+    identifiers; else `Column.stored_as`.
+    """
     if column.cells is not None:
         return "text"
     match column.example().support():

@@ -94,7 +94,10 @@ def can_be_null(name: str) -> bool:
 
 
 def read(series: pd.Series[Any], column: Column) -> RawColumn:
-    """Return a series as raw values (labels or numbers) of a declared column; what does not fit becomes missing."""
+    """Return a series as raw values (labels or numbers) of a declared column.
+
+    What does not fit becomes missing, or a label that is no level.
+    """
     dtype = series.dtype
     if isinstance(dtype, pd.CategoricalDtype):
         return taken(read(pd.Series(dtype.categories), column), series.cat.codes.to_numpy().astype(np.int64))
@@ -145,14 +148,20 @@ def frame(arrays: Mapping[str, Any]) -> pd.DataFrame:
 
 
 def _numbers(series: pd.Series[Any], column: Column) -> RawColumn:
-    """Return numbers as raw values; in a column of times they are digits of its format, such as 20260131, or missing."""
+    """Return numbers as raw values of the declared column; in a column of times they become microseconds.
+
+    They are then read as the digits of its text format, such as 20260131; without one all are missing.
+    """
     if column.temporal and column.cells is not None and series.dtype.kind != "b":
         return written_numbers(_plain_numbers(series, column), column)
     return all_missing(len(series)) if column.temporal else _plain_numbers(series, column)
 
 
 def _plain_numbers(series: pd.Series[Any], column: Column) -> Any:
-    """Return numbers as raw values of the declared column: floats, 64-bit integers, or labels for truth values."""
+    """Return numbers as raw values of the declared column: floats or 64-bit integers.
+
+    Truth values are labels if the column has labels, else 0 and 1.
+    """
     masked = not isinstance(series.dtype, np.dtype)
     missing = some(series.isna().to_numpy()) if masked else None
     kind = series.dtype.kind
@@ -178,7 +187,10 @@ def _is_wide(dtype: Any, column: Column) -> bool:
 
 
 def _ticks(series: pd.Series[Any], column: Column) -> RawColumn:
-    """Return moments or durations as microseconds; all missing if the column is declared as another kind of time."""
+    """Return moments or durations as microseconds, or unchanged as labels in a column that names persons.
+
+    All are missing in a column of numbers or of another kind of time.
+    """
     kind, wanted = series.dtype.kind, {"moment": "M", "length": "m"}.get(column.quantity)
     if wanted != kind and column.measured:
         return all_missing(len(series))

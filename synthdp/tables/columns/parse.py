@@ -92,9 +92,10 @@ def all_missing(rows: int) -> Numbers:
 def times(
     ticks: IntArray, resolution: str, missing: BoolArray | None, column: Column, *, lengths: bool = False
 ) -> RawColumn:
-    """Return moments or durations, given as integers of a time unit, as microseconds rounded down.
+    """Return moments, times or durations, integers in units of ``resolution``, as microseconds rounded down.
 
-    An identifier keeps them exactly, as labels, because the name of a person must not be rounded or clipped.
+    They are clipped to 62 bits.  An identifier keeps them exactly, as labels, because the name of a person must not be
+    rounded or clipped.
     """
     if missing is not None:
         ticks = np.where(missing, 0, ticks)
@@ -150,7 +151,7 @@ def text_of_level(level: object) -> str:
 
 
 def _as_written(labels: Labels, column: Column) -> Labels:
-    """Return labels with texts read by the column's declared text format, if it has one; others are opaque labels."""
+    """Return labels with texts read by the column's declared text format, if any; unreadable texts become `Opaque`."""
     form = column.cells
     if form is None:
         return labels
@@ -244,7 +245,10 @@ def _moment(value: Any) -> int | None:
 
 
 def _clock(value: Any) -> int | None:
-    """Return the microseconds since midnight of a time of day, or of an ISO 8601 text of one."""
+    """Return the microseconds since midnight of a time of day or its ISO 8601 text; ``None`` for other objects.
+
+    Other texts raise ValueError.
+    """
     if isinstance(value, str):
         value = dt.time.fromisoformat(value.strip())
     if not isinstance(value, dt.time):
@@ -253,7 +257,10 @@ def _clock(value: Any) -> int | None:
 
 
 def _length(value: Any) -> int | None:
-    """Return the microseconds of a timedelta, or of a text such as "1 days 02:03:04.5" or an ISO 8601 duration."""
+    """Return the microseconds of a timedelta, or of a text such as "1 days 02:03:04.5" or an ISO 8601 duration.
+
+    ``None`` for anything else.
+    """
     if isinstance(value, np.timedelta64):
         return micros_of_ticks(value)
     if isinstance(value, dt.timedelta):

@@ -89,7 +89,10 @@ def type_named(name: str, levels: list[Any]) -> Any:
 
 
 def read(series: pl.Series, column: Column) -> RawColumn:
-    """Return a series as raw values (labels or numbers) of a declared column; what does not fit becomes missing."""
+    """Return a series as raw values (labels or numbers) of a declared column.
+
+    What does not fit becomes missing, or a label that is no level.
+    """
     kind = series.dtype
     if kind in (pl.Categorical, pl.Enum):
         series, kind = series.cast(pl.String), pl.String()
@@ -169,7 +172,10 @@ def _flags(series: pl.Series, column: Column) -> RawColumn:
 
 
 def _numbers(series: pl.Series, column: Column) -> RawColumn:
-    """Return numbers as raw values; in a column of times they are digits of its format, such as 20260131, or missing."""
+    """Return numbers as raw values of the declared column; in a column of times they become microseconds.
+
+    They are then read as the digits of its text format, such as 20260131; without one all are missing.
+    """
     if column.temporal:
         whole = series.dtype.is_integer() or series.dtype.is_float()
         plain = _plain_numbers(series, column) if column.cells is not None and whole else None
@@ -178,7 +184,10 @@ def _numbers(series: pl.Series, column: Column) -> RawColumn:
 
 
 def _plain_numbers(series: pl.Series, column: Column) -> RawColumn:
-    """Return numbers as raw values of the declared column: floats, 64-bit integers, or labels for wide numbers."""
+    """Return numbers as raw values of the declared column: floats or 64-bit integers.
+
+    Decimals and integers beyond 64 signed bits are read one by one, unless the column is real: a float may lose digits.
+    """
     kind = series.dtype
     wide = kind in (pl.UInt64, pl.Int128) or str(kind) == "UInt128"
     if kind.is_float() or (column.real and (wide or kind.is_decimal())):
@@ -191,7 +200,10 @@ def _plain_numbers(series: pl.Series, column: Column) -> RawColumn:
 
 
 def _ticks(series: pl.Series, column: Column) -> RawColumn:
-    """Return dates, moments, times or durations as microseconds; all missing if another kind of time is declared."""
+    """Return dates, moments, times or durations as microseconds, or unchanged as labels in a column that names persons.
+
+    All are missing in a column of numbers or of another kind of time.
+    """
     wanted = _HELD[series.dtype.base_type()]
     if column.measured and column.quantity != wanted:
         return all_missing(len(series))

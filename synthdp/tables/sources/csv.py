@@ -34,6 +34,9 @@ from synthdp.tables.sources.csv_fields import header_names, open_text, read_text
 from synthdp.tables.sources.dataframe import frame_of
 
 _BATCH_ROWS = 1_024  # texts of a batch fit the processor's cache
+"""Records that are taken apart into fields at once.  Texts of more would not fit the processor's cache; fewer would
+take more steps.  A convention."""
+
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 """A regular expression of cells that a spreadsheet could run as a formula."""
 
@@ -314,7 +317,10 @@ class _Rows:
 
 
 def _cells(values: list[Any]) -> list[Any]:
-    """Return a column's cells with ``None``, written as an empty field, for every kind of missing value."""
+    """Return a column's cells with ``None``, written as an empty field, for every kind of missing value.
+
+    Moments with a zone are texts in ISO 8601.
+    """
     cells = np.fromiter(values, dtype=object, count=len(values))
     cells[pd.isna(cells)] = None
     return [zoned(cell) if isinstance(cell, dt.datetime) and cell.tzinfo is not None else cell for cell in cells]

@@ -140,7 +140,8 @@ def text_blocks(
 ) -> Iterator[list[TextColumn]]:
     """Yield some fields of all records as `TextColumn` objects, in blocks of ``block_rows`` rows, at least one block.
 
-    ``places`` are the fields' positions.  A record is cut or filled to ``width`` fields.
+    ``places`` are the fields' positions.  A record is cut or filled to ``width`` fields, and ``batch_rows`` of them are
+    taken apart at once.
     """
     rows = (record if len(record) == width else _fitted(record, width) for record in records)
     for first in itertools.count():

@@ -60,7 +60,10 @@ class Library(Protocol):
         ...
 
     def read(self, series: Any, column: Column, /) -> RawColumn:
-        """Return a column as raw values (labels or numbers), read as declared; what does not fit becomes missing."""
+        """Return a column as raw values (labels or numbers), read as declared.
+
+        What does not fit becomes missing, or a label that is no level.
+        """
         ...
 
     def array(self, column: Column, raw: RawColumn, name: str, /) -> Any:

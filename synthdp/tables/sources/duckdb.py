@@ -37,7 +37,8 @@ SETS_A_QUERY = 40
 Tuned; not measured."""
 
 MOST_LEVELS = 256
-"""Most levels of a column that is translated to SQL, where each is a comparison.  A safety limit."""
+"""Most levels of a column that is translated to SQL, where each is a comparison; with more, rows are counted here.  A
+safety limit."""
 
 _WHOLE = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"})
 """DuckDB's integer types of at most 64 bits."""

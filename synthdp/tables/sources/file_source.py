@@ -23,7 +23,7 @@ UNKNOWN = CsvFormat()
 
 
 def is_csv(path: str | PathLike[str]) -> bool:
-    """Return whether a path is read as CSV, because its ending belongs to no other format."""
+    """Return whether a path is read as CSV: it is no folder, and its ending belongs to no other format."""
     others = Path(path).name.lower().endswith((".duckdb", *ARROW_ENDINGS))
     return not (others or is_excel(path) or Path(path).is_dir() or _is_extension(path))
 

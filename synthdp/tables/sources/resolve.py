@@ -41,7 +41,7 @@ def is_spark(table: object) -> bool:
 
 
 def without_nulls(schema: Schema) -> Schema:
-    """Return a schema in which no column may have missing values."""
+    """Return a schema in which no column may have missing values, for models that do not take any."""
     return schema.replace({name: replace(column, nullable=False) for name, column in schema.items() if column.nullable})
 
 

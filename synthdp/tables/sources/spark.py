@@ -43,7 +43,8 @@ MOST_PARTS = 256
 A safety limit."""
 
 COUNTED_ROWS = 1 << 18
-"""Rows that one task counts at a time, which bounds its memory."""
+"""Rows that a block of one task holds, encoded or drawn.  More take more of its memory, fewer make more blocks.  A
+safety limit."""
 
 LARGEST_COMPILED = 8000
 """Largest bytecode size of a method that Java's HotSpot compiles (``-XX:-DontCompileHugeMethods`` lifts it).  Larger
@@ -175,7 +176,10 @@ class Sampler(Protocol):
         first: int,
         format: TableFormat,  # noqa: A002
     ) -> Iterator[Any]:
-        """Yield synthetic rows as tables of at most ``block_rows`` rows."""
+        """Yield ``rows`` synthetic rows as tables of at most ``block_rows`` rows, in ``format``.
+
+        ``first`` is the number of rows drawn elsewhere before: labels of identifiers start after theirs.
+        """
         ...
 
 

@@ -192,7 +192,7 @@ class SqlSource:
     ) -> Iterator[tuple[list[GridIndices | RawColumn], dict[str, RawColumn]]] | None:
         """Yield all rows in blocks, encoded by the database where it can; ``None`` if rows are to be encoded here.
 
-        See `EncodingSource.indices`.
+        A block is the schema's columns, as (n,) grid indices or raw values, and the extra columns by name.
         """
         stages = self._stages(schema) if self._push in {"codes", "auto"} else {}
         if not stages or (self._push == "auto" and len(stages) < len(schema)):

@@ -83,7 +83,7 @@ _WORDS: Mapping[str, _Words] = {
 
 
 def digest_of(unit: SelectedColumn, value: str, dialect: str) -> str | None:
-    """Return SQL for the hash of a row's unit, null where it is missing; ``None`` if it could differ from Python's hash.
+    """Return SQL for the hash of a row's unit, 32 hexadecimal digits or null; ``None`` if Python's could differ.
 
     Parameters
     ----------

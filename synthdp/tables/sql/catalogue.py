@@ -102,7 +102,7 @@ def _shown(table: str, link: Link, parts: Sequence[SelectedColumn]) -> str:
 
 
 def _plain(table: str) -> str:
-    """Return a table's name without its schema and quotation marks."""
+    """Return a table's name without its schema and quotation marks, as the catalogues have it."""
     return table.rsplit(".", 1)[-1].strip('"')
 
 

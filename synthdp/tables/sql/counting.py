@@ -24,7 +24,8 @@ MOST_SUMS = 500
 
 
 MOST_RUNS = 256
-"""Most intervals of grid indices, in a column's binning, that SQL searches by nested comparisons.  A safety limit."""
+"""Most intervals of grid indices, in a column's binning, that SQL searches by nested comparisons; with more, it looks
+single points up in lists.  A safety limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +97,10 @@ def listing_query(domain: Domain, coded: str, names: Sequence[str]) -> str:
 
 
 def product_queries(products: Products, coded: str, names: Sequence[str], dialect: str) -> list[tuple[str, int]]:
-    """Return SQL statements that sum clipped products of two columns' scores, in the order of the pairs.
+    """Return SQL statements that sum clipped products of two columns' scores over rows, each with its number of sums.
 
-    Each returns one row.
-
-    Scores, their products and squares are whole numbers of 64 bits.
+    A statement returns one row: the sums of the next pairs in order, as many as a row may have columns.  Scores, their
+    products and squares are whole numbers of 64 bits.
 
     Parameters
     ----------

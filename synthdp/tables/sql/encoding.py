@@ -23,7 +23,8 @@ from synthdp.schema.times import CALENDAR
 from synthdp.tables.sql.types import SelectedColumn
 
 MOST_LEVELS = 1000
-"""Most levels of a column that is encoded in SQL, where each is a comparison.  A safety limit."""
+"""Most levels of a column that is encoded in SQL, where each is a comparison; columns with more are encoded in Python.
+A safety limit."""
 
 _FARTHEST = 2**62
 """Largest integer value encoded in SQL; beyond it 64-bit arithmetic could overflow.  A safety limit."""
@@ -281,7 +282,7 @@ def _whole(column: Column, steps: Steps, kind: str | None, value: str, words: Wo
 
 
 def _of_steps(steps: Steps, grid: Grid, whole: str, words: Words) -> str:
-    """Return SQL for the grid index of an integer, which is null where the value is missing."""
+    """Return SQL for the grid index of an integer; where ``whole`` is null, that of a missing value."""
     low, high = steps.value(steps.first), steps.value(steps.last) + steps.size - 1
     half, most = 0 if steps.rounds_down else steps.size // 2, steps.last - steps.first
     above = f"({whole} - ({low}))"
@@ -295,7 +296,7 @@ def _of_steps(steps: Steps, grid: Grid, whole: str, words: Words) -> str:
 
 
 def _of_runs(step: str, grid: Grid, words: Words) -> str:
-    """Return SQL for the grid index of a step number counted from the lower bound."""
+    """Return SQL for the grid index of a step number counted from the lower bound: a grid point may hold many steps."""
     if grid.width == 1:
         return step
     if not grid.runs:

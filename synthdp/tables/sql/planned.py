@@ -92,7 +92,7 @@ def planned_sql(
 
 
 def _streamed(schema: Schema, dialect: str, rows: str, unit: str | None) -> str:
-    """Return the statement that fetches rows from a database that cannot encode them."""
+    """Return the statement that fetches rows from a database that cannot encode them, below a comment that says so."""
     names = [*schema] if unit is None or unit in schema else [*schema, unit]
     every = ", ".join(f"{quoted(name, dialect)} AS {quoted(f'c{i}', dialect)}" for i, name in enumerate(names))
     tried = "" if dialect in TRIED else "; written for it, and never run on the service itself"
