@@ -184,6 +184,9 @@ STATISTICS: dict[str, Callable[[], Statistic]] = {
     "a stack": lambda: stack(mixed()),
     "a Chebyshev tensor": lambda: ChebyshevTensor(ordered(), 3),
     "a Chebyshev tensor with misfits": lambda: TensorWithMisfits(ChebyshevTensor(ordered(), 3)),
+    "a Chebyshev tensor with misfits and growing noise": lambda: TensorWithMisfits(
+        ChebyshevTensor(ordered(), 3, growth=1.0)
+    ),
     "the smallest Chebyshev tensor with misfits": lambda: TensorWithMisfits(ChebyshevTensor(ordered(), 2)),
     "moments of single columns with misfits": lambda: moments_with_misfits(MomentOrders(4, 1)),
     "the second moments with misfits": lambda: moments_with_misfits(MomentOrders(2, 1)),

@@ -194,10 +194,6 @@ def numbers_of(column: Column) -> tuple[FloatArray, IntArray]:
     return frozen(np.where(missing, 0.0, values.astype(np.float64))), frozen((~missing).astype(np.int64))
 
 
-LONGEST = 2.0**62
-"""Times of this many microseconds or more count as missing.  Derived: below 2^63, the range of 64-bit integers."""
-
-
 def show_number(column: Column, value: float) -> object:
     """Return a number (microseconds for times) in the form of the column's values; NaN becomes a missing time."""
     return column.estimate(value)

@@ -461,6 +461,6 @@ def _bins(value: Any) -> Bins:
         ends = tuple(float(end) for end in value)
     except (TypeError, ValueError):
         raise ParameterError("bins of a column must be a number of bins, or an increasing list of bin edges") from None
-    if len(ends) < 2 or any(a >= b for a, b in pairwise(ends)):
+    if len(ends) < 2 or not all(a < b for a, b in pairwise(ends)):
         raise ParameterError("bins of a column must list two or more increasing bin edges, such as [0, 18, 65]")
     return ends

@@ -268,7 +268,7 @@ def risk(
             thresholds=_thresholds(texts), random_state=seed, on_progress=on_progress,
         )  # fmt: skip
     if out is not None:
-        with whole_file(out) as scratch:
+        with whole_file(out, private=True) as scratch:
             found.write(scratch)
     if summary is not None:
         with whole_file(summary) as scratch:

@@ -117,6 +117,7 @@ class Curator:
         self._ends: tuple[EarlyEnds, Ledger | None, int | None] | None = None
         if isinstance(table, GuardedTable):  # an account is a curator of what another one guards
             self._vault, self._ledger, self._dataset = table, None, DEFAULT_DATASET
+            table.charged = table.charged or self._account
             return
         noise.check_opendp()
         schema = finished(schema)
@@ -132,6 +133,7 @@ class Curator:
             place=None if ledger is None else ledger.path,
         )
         self._vault = GuardedTable(private, terms, extra_columns=extra_columns)
+        self._vault.charged = self._account
 
     def __repr__(self) -> str:
         left = self._account.remaining
@@ -707,7 +709,7 @@ class Curator:
             cost = early.cost(spent)
             if ledger is not None and entry is not None:
                 cost = ledger.commit(entry, cost) or cost
-            self._vault.cost = cost
+            self._vault.given_up = cost
         return cost
 
     @property
@@ -729,11 +731,12 @@ class Curator:
     def became(self) -> str:
         """A sentence that says how much of the budget is spent, to add to the error of a release that failed."""
         vault = self._vault
+        cost = vault.given_up or (vault.charged and vault.charged.total)
         if not vault.entries:
-            return f"{vault.cost} is spent, and no ledger records it" if vault.items else NOTHING_SPENT
+            return f"{cost} is spent, and no ledger records it" if vault.items else NOTHING_SPENT
         numbers = ", ".join(map(str, vault.entries))
         several = "entries" if len(vault.entries) > 1 else "entry"
-        return f"{vault.cost} is in the ledger as {several} {numbers}: `synthdp ledger {vault.terms.place}` shows it"
+        return f"{cost} is in the ledger as {several} {numbers}: `synthdp ledger {vault.terms.place}` shows it"
 
     def give_back(self) -> bool:
         """Return reserved losses to the ledger if no noisy answer was given for them; return whether there were any.

@@ -12,6 +12,7 @@ from synthdp.curator.ledger import Ledger
 from synthdp.curator.private_table import PrivateTable
 from synthdp.errors import PrivacyError
 from synthdp.measurements import Measurements, NoiseLaw
+from synthdp.privacy.budget import Account
 from synthdp.privacy.calibration import Calibration, calibrate
 from synthdp.privacy.loss import PrivacyLoss
 from synthdp.privacy.neighbors import Adjacency
@@ -92,13 +93,15 @@ class GuardedTable:
         Whether all that was reserved was given back: nothing will be answered any more.
     rows
         About how many rows there are: their public number, or as a discovery told; 0 if neither was asked for.
-    cost
-        What all answers cost: what was agreed, or less where an account was given up.
+    given_up
+        The real cost of an account that was given up, or ``None``.
+    charged
+        The budget of the first curator of the table, with all that was charged to it.
     """
 
     __slots__ = (
-        "_lock", "_process", "_table", "answering", "cost", "entries", "extra_columns", "given_back", "items", "measured",
-        "reserved", "rows", "terms",
+        "_lock", "_process", "_table", "answering", "charged", "entries", "extra_columns", "given_back", "given_up", "items",
+        "measured", "reserved", "rows", "terms",
     )  # fmt: skip
 
     def __init__(
@@ -118,7 +121,8 @@ class GuardedTable:
         self.measured: list[Measurements] = []
         self.rows = 0.0
         self.given_back = False
-        self.cost = terms.total
+        self.given_up: PrivacyLoss | None = None
+        self.charged: Account | None = None
 
     @property
     def schema(self) -> Schema:

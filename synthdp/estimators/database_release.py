@@ -339,6 +339,9 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
             If the folder is not empty, a table is one that was read, or the rows cannot be drawn.
         """
         check_is_fitted(self)
+        if self._one is not None:
+            self._one.sample_to(folder, **{"random_state": self.random_state, **options})
+            return
         if isinstance(folder, Mapping):
             refuse_own_tables(getattr(self, "_read", ()), folder.values())
         self.release_.sample_to(folder, **{"random_state": self.random_state, **options})

@@ -359,7 +359,7 @@ def product_max_entropy(
         pending = pending[~converged]
         if pending.size == 0:
             return weights
-    status = f"Newton's method did not converge in {_MAX_STEPS} steps."
+    status = f"Newton's method did not converge in {_MAX_PRODUCT_STEPS} steps."
     raise SolverFailedError(f"{status[:-1]}: give fewer moments, or a larger stddev", status=status)
 
 

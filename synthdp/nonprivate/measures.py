@@ -138,10 +138,10 @@ def correlation_error(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schem
 
 
 def boosting_auc(train: pd.DataFrame, test: pd.DataFrame, schema: Schema, target: str) -> float:
-    """Return the AUC on the rows ``test`` of gradient boosting trained on ``train``; .5 if it cannot be trained.
+    """Return the AUC on the rows ``test`` of gradient boosting trained on ``train``.
 
-    With more than two classes it is the mean over classes of one class against the rest.  A single class cannot be
-    trained.  It is NaN if ``train`` has two classes and ``test`` does not have both.
+    With more than two classes it is the mean over classes of one class against the rest.  It is .5 if there is nothing
+    to tell apart: ``train`` has a single class, or ``test`` has rows of one class only, or of none that was learned.
     """
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.metrics import roc_auc_score
@@ -155,8 +155,6 @@ def boosting_auc(train: pd.DataFrame, test: pd.DataFrame, schema: Schema, target
     truth = test[target].astype(str).to_numpy()
     with threadpool_limits(1):  # not earlier: it limits the libraries that are loaded
         scores = model.fit(x, y).predict_proba(_encoded(test, schema, names))
-    if len(model.classes_) == 2:
-        return float(roc_auc_score(truth == model.classes_[1], scores[:, 1]))
     present = [i for i, level in enumerate(model.classes_) if 0 < (truth == level).sum() < len(truth)]
     return float(np.mean([roc_auc_score(truth == model.classes_[i], scores[:, i]) for i in present] or [0.5]))
 

@@ -20,6 +20,7 @@ import numpy as np
 from synthdp.arrays import IntArray
 from synthdp.checks import check_number
 from synthdp.errors import DataError, ParameterError
+from synthdp.files import write_private
 from synthdp.markup import render
 from synthdp.nonprivate import attacks
 from synthdp.nonprivate.attacks import Tables, joint_tables
@@ -200,7 +201,7 @@ class NonprivateRisk:
         return render("risk.html", risk=self, why=NO_EVIDENCE, a_pass=PASSING)
 
     def write(self, path: str | PathLike[str]) -> None:
-        """Write an HTML page of the attacks with a red banner, with the usual permissions of a new file.
+        """Write an HTML page of the attacks with a red banner; only the file's owner may read it.
 
         Raises
         ------
@@ -212,7 +213,7 @@ class NonprivateRisk:
             OSError,
             say=lambda e: DataError(f"'{path}' cannot be written ({getattr(e, 'strerror', e)}): give another path"),
         ):
-            Path(path).write_text(page, encoding="utf-8")
+            write_private(Path(path), page)
 
 
 def nonprivate_risk(

@@ -246,19 +246,19 @@ class Project:
     def alike(self) -> str | None:
         """Return the people of the earlier table with the most similar columns, or None if none is similar.
 
-        Similar means that at least half of all names are common.  Of several tables with the same people the last one
-        counts.  A wrong proposal costs a click, a missing proposal can cost a budget.
+        Similar means that at least half of all names are common.  Of several tables with the same people the most similar
+        one counts.  A wrong proposal costs a click, a missing proposal can cost a budget.
         """
         own = {one["name"] for one in self.columns}
-        shares = {
-            state["people"]: len(own & other) / len(own | other)
+        shares = [
+            (len(own & other) / len(own | other), state["people"])
             for name, state in self.tables.items()
             if name != self.current and state["people"] is not None
             for other in [{one["name"] for one in state["columns"] or ()}]
             if own | other
-        }
-        best = max(shares, key=lambda name: shares[name], default=None)
-        return best if best is not None and shares[best] >= LEAST_ALIKE else None
+        ]
+        share, people = max(shares, key=lambda one: one[0], default=(0.0, None))
+        return people if share >= LEAST_ALIKE else None
 
     def unprotected(self) -> str | None:
         """Return the first column that names persons other than the protected unit, or None.

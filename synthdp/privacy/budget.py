@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -47,16 +48,24 @@ class Account:
         main, delta = components(self.budget)
         left = main - sum(part[0] for part in self.spent)
         left_delta = max(0.0, delta - sum(part[1] for part in self.spent))
-        if left <= ROUNDING * main:
-            return None
+        return None if left <= ROUNDING * main else self._loss(left, left_delta)
+
+    @property
+    def total(self) -> PrivacyLoss | None:
+        """Return the loss that is spent, or ``None`` if nothing is."""
+        main, delta = (math.fsum(part[i] for part in self.spent) for i in range(2))
+        return self._loss(main, delta) if main > 0 else None
+
+    def _loss(self, main: float, delta: float) -> PrivacyLoss:
+        """Return the loss of the budget's kind with these components; a delta within rounding of 0 is 0."""
         match self.budget:
             case PureDP():
-                return PureDP(left)
+                return PureDP(main)
             case ApproxDP():
-                return ApproxDP(left, left_delta)
+                return ApproxDP(main, delta)
             case ZCDP():
-                return ZCDP(left)
-        return GaussianDP(left**0.5, left_delta if left_delta > ROUNDING * delta else 0.0)
+                return ZCDP(main)
+        return GaussianDP(main**0.5, delta if delta > ROUNDING * components(self.budget)[1] else 0.0)
 
     def resolve(self, spend: Spend) -> PrivacyLoss:
         """Return a spend as a loss of the budget's kind, such as zCDP; `Remaining` becomes all that is left.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 from synthdp.checks import check_number
 from synthdp.errors import ParameterError
@@ -185,8 +185,6 @@ class GaussianDP:
 
 PrivacyLoss: TypeAlias = PureDP | ApproxDP | ZCDP | GaussianDP
 """Any kind of privacy loss, as a budget or as the cost of one answer."""
-L = TypeVar("L", PureDP, ApproxDP, ZCDP, GaussianDP)
-"""A type variable for the kinds of privacy loss."""
 
 
 @dataclass(frozen=True, slots=True)

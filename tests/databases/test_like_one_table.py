@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 import warnings
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -157,3 +159,19 @@ def test_what_no_row_has_is_refused_in_a_sentence() -> None:
     release = released(tables(400))
     with pytest.raises(ParameterError, match="has no answer"):
         release.answer(sd.mean("cost", where="visits.rows > 1 and visits.rows < 1"))
+
+
+def test_one_table_of_a_database_is_never_written_to_the_table_that_was_read(tmp_path: Path) -> None:
+    path = tmp_path / "t.sqlite"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        pd.DataFrame({"age": np.arange(1000) % 80}).to_sql("t", connection, index=False)
+        pd.DataFrame({"age": [0]}).to_sql("made", connection, index=False)
+    schema = sd.DatabaseSchema({"t": sd.Schema({"age": sd.Integer(0, 100)})})
+    release = sd.DatabaseRelease(schema=schema, epsilon=1.0, random_state=0)
+    release.fit({"t": sd.SqlSource(f"sqlite:///{path}", table="t")})
+    with pytest.raises(ParameterError):
+        release.sample_to(sd.SqlSource(f"sqlite:///{path}", table="t"), rows=10)
+    release.sample_to(sd.SqlSource(f"sqlite:///{path}", table="made"), rows=10)
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT count(*) FROM t").fetchone() == (1000,)
+        assert connection.execute("SELECT count(*) FROM made").fetchone() == (11,)

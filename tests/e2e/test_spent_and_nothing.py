@@ -14,6 +14,7 @@ from click.testing import CliRunner
 import synthdp as sd
 from synthdp.cli.main import main
 from synthdp.curator.discovery import PARTS, histogram_plan
+from synthdp.domain.domain import domain_of
 from synthdp.errors import (
     NOTHING_SPENT,
     BudgetExceededError,
@@ -25,6 +26,7 @@ from synthdp.errors import (
 )
 from synthdp.mechanisms.adaptive import adaptive_marginals
 from synthdp.privacy.neighbors import Adjacency
+from synthdp.queries.marginals import one_ways
 from synthdp.tables.sources.sql import SqlSource
 
 SCHEMA = sd.Schema({"a": sd.Integer(0, 9), "b": sd.Boolean()})
@@ -179,6 +181,24 @@ def test_errors_say_what_became_of_the_budget(tmp_path):
     assert "ε = 0.2" in told
     assert f"entry 2: `synthdp ledger {book}` shows it" in told
     assert states(book) == ["committed", "reserved"]
+
+
+def test_an_error_says_what_was_spent_and_not_what_might_have_been(tmp_path):
+    queries = one_ways(domain_of(SCHEMA))
+
+    def measured(**settings: Any) -> None:
+        with sd.Curator(table(), schema=SCHEMA, budget=sd.PureDP(1.0), **settings) as curator:
+            curator.measure(queries, spend=sd.PureDP(0.25))
+            curator.measure(queries, spend=sd.PureDP(0.125))
+            raise ZeroDivisionError
+
+    def failing(**settings: Any) -> str:
+        with pytest.raises(ZeroDivisionError) as failed:
+            measured(**settings)
+        return budget_told(failed.value) or ""
+
+    assert failing().startswith("ε = 0.375 is spent")
+    assert failing(ledger=tmp_path / "l.sqlite").startswith("ε = 0.375 is in the ledger as entries 1, 2")
 
 
 def test_a_run_that_ends_before_its_first_answer_may_be_made_again_under_its_key(monkeypatch, tmp_path):

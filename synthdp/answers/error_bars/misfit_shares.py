@@ -78,14 +78,6 @@ def misfit_columns(shares: Mapping[str, MisfitShare | None]) -> dict[str, Misfit
     return {name: one for name, one in known.items() if one.share > beyond_noise(one.stddev, len(known))}
 
 
-def point_count(measurements: Sequence[Measurements], name: str, index: int) -> PointCount | None:
-    """Return the noisy number of rows at one grid point of a column, from all answers that count it alone.
-
-    Return ``None`` if no answer counts it alone.
-    """
-    return _pooled([_Counted.of_answers(one) for one in measurements], name, index)
-
-
 def _pooled(counted: Sequence[_Counted], name: str, index: int) -> PointCount | None:
     """Return the count of one grid point, averaged by precision over all answers that count it alone.
 

@@ -165,7 +165,7 @@ class MonomialSummary:
     @property
     def rows(self) -> float:
         """Return the number of rows, public or estimated; at least 1."""
-        return float(self.public_rows) if self.public_rows else max(1.0, float(self.measured.answers[0]))
+        return max(1.0, float(self.measured.answers[0]) if self.public_rows is None else float(self.public_rows))
 
     def answered(self, question: Any, measurements: Sequence[Measurements] = ()) -> Answered:  # noqa: ARG002
         """Answer a question in the form of every release; see `Release.answer` and `ParitySummary.answered`."""
@@ -175,7 +175,7 @@ class MonomialSummary:
         if isinstance(question, Marginal) and len(question.columns) > self.order:
             return self.answer(question).answers(marginal_labels(question, self.bits))
         schema = Schema({axis.name: axis.column for axis in self.bits.domain.axes})
-        spread = 0.0 if self.public_rows else self.measured.stddev
+        spread = 0.0 if self.public_rows is not None else self.measured.stddev
         return answered(NoisySums(schema, (self.measured,), (self.rows, spread)), question)
 
     def answer(self, query: SymmetricQuery | Marginal) -> Estimate:
@@ -209,7 +209,7 @@ class MonomialSummary:
                 squares += float((coefficient**2).sum())
             total += float(coefficient @ counts)
         value = total / self.rows
-        rows_stddev = 0.0 if self.public_rows else self.measured.stddev
+        rows_stddev = 0.0 if self.public_rows is not None else self.measured.stddev
         variance = squares * self.measured.stddev**2 + ((value - _expanded(a, 0, len(negative))[0]) * rows_stddev) ** 2
         error = float(np.abs(values - np.array(query.values)).max())
         return Estimate(

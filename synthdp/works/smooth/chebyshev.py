@@ -339,12 +339,14 @@ class TensorWithMisfits(LinearFamily):
         return {j: int(cells[0]) for j, cells in found.items() if len(cells)}
 
     def to_saved(self, store: Store) -> dict[str, Any]:
-        """Return the tensor's domain, t and denominator as a document for a file."""
-        return {"domain": store.write(self.domain), "t": self.tensor.t, "unit": self.tensor.denominator}
+        """Return the tensor, with all of its settings, as a document for a file."""
+        return {"tensor": store.write(self.tensor)}
 
     @classmethod
     def of_saved(cls, document: Mapping[str, Any], source: DocumentSource) -> TensorWithMisfits:
-        """Return the statistic from a document that `to_saved` wrote."""
+        """Return the statistic from a document that `to_saved` wrote, or an earlier version, without growth and points."""
+        if "tensor" in document:
+            return cls(source.read(document["tensor"], ChebyshevTensor))
         t, unit = (source.read(document[name], int) for name in ("t", "unit"))
         return cls(ChebyshevTensor(source.read(document["domain"], Domain), t, unit))
 

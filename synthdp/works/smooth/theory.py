@@ -240,6 +240,8 @@ def accuracy(
     check_share("beta", beta)
     truncation = truncation_bound(t, d=d, smoothness=smoothness, bound=bound, nodes=2 * t)
     norm = 2 ** (d / 2) * bound
+    if isinstance(loss, ApproxDP) and loss.delta == 0:
+        loss = PureDP(loss.epsilon)
     if isinstance(loss, PureDP):
         delta_inf = 2 if neighbors_named(neighbors) is Neighbors.REPLACE_ONE else 1
         radius = float(gammaincinv(t**d, 1 - beta / 2)) * delta_inf / loss.epsilon / rows

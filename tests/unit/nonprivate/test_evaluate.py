@@ -116,6 +116,13 @@ def test_a_column_whose_bounds_or_levels_are_open_is_refused_in_a_sentence(colum
 
 
 @pytest.mark.slow
+def test_rows_of_one_class_tell_nothing_apart() -> None:
+    real = table(200)
+    found = sd.nonprivate_evaluate(real, real, SCHEMA, target="member", held_out=real[real["member"]])
+    assert found.scores["auc"] == found.scores["auc_real"] == 0.5
+    assert json.loads(json.dumps(found.to_document(), allow_nan=False))["scores"]["auc"] == 0.5
+
+
 @pytest.mark.parametrize("target", ["ages", "id", ""])
 def test_a_target_that_is_no_column_is_refused_in_a_sentence(target: str) -> None:
     table = pd.DataFrame({"id": ["x", "y"] * 30, "age": [1, 2] * 30, "sex": ["f", "m"] * 30})

@@ -186,6 +186,9 @@ def private_files() -> dict[str, Callable[[Path, Path], object]]:
         "comparison on the command line": lambda table, out: run(
             "nonprivate-evaluate", str(table), str(table), "--schema", str(table.with_name("s.json")), "--out", str(out)
         ),
+        "risk": lambda table, out: sd.nonprivate_risk(
+            *[pd.read_csv(table)] * 3, keys=["x"], schema=sd.Schema({"x": sd.Integer(0, 9)})
+        ).write(out),
         "answers of the page": lambda _, out: change(out.parent),
     }
 

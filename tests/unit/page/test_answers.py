@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import itertools
+from types import SimpleNamespace
 
 import pytest
 
@@ -19,6 +21,7 @@ from synthdp.page.asking import (
     number_of,
     rule_of,
 )
+from synthdp.page.project import Project
 
 TYPED = {
     "limits": ({"type": "integer", "lower": "0", "upper": "120", "source": "a law"}, "integer"),
@@ -303,3 +306,21 @@ def test_a_text_without_a_number_is_refused(words):
     typed = {"how": "limits", "type": "continuous", "lower": "0", "upper": "500", "source": "x", "words": words}
     with pytest.raises(SynthDPError):
         answer_of("a", typed, [], {})
+
+
+def test_the_people_of_the_most_similar_earlier_table_are_proposed_in_any_order() -> None:
+    """Several tables of the same people: the one with the same columns counts, whichever came last."""
+    columns = {"jan.csv": "abc", "other.csv": "xy", "feb.csv": "abc"}
+    for order in itertools.permutations(["jan.csv", "other.csv"]):
+        project = SimpleNamespace(
+            columns=[{"name": name} for name in columns["feb.csv"]],
+            current="feb.csv",
+            tables={
+                name: {
+                    "people": "P" if name != "feb.csv" else None,
+                    "columns": [{"name": one} for one in columns[name]],
+                }
+                for name in (*order, "feb.csv")
+            },
+        )
+        assert Project.alike(project) == "P"

@@ -124,6 +124,10 @@ def test_a_smooth_query_is_within_alpha_of_the_truth(loss):
 
 
 def test_alpha_falls_with_rows_and_rises_with_confidence():
+    pure, no_delta = (
+        accuracy(2, rows=10, d=1, smoothness=4, loss=loss, beta=1e-4) for loss in (PureDP(1), ApproxDP(1, 0.0))
+    )
+    assert no_delta == pure
     at = lambda rows, beta: accuracy(8, rows=rows, d=1, smoothness=2, loss=PureDP(1), beta=beta)  # noqa: E731
     assert at(10_000, 0.05) < at(1000, 0.05) < at(1000, 0.001)
 
