@@ -3,11 +3,12 @@
     python benchmarks/utility/insurer_hma.py --customers 2000 10000 [--epsilon 1 5] [--seeds 3] [--shared ../shared]
         [--out lines.jsonl]
 
-Runs in an environment of its own that has SDV and synthdp (measured: SDV 2.0.0, SDMetrics 0.32.0).  The claims are left out:
-HMA refuses tables more than two levels deep.  HMA draws the same rows in every run, so that it runs once.  The tables are not
-part of this repository; see ``insurer.py``, from which ``pairs``, ``related`` and ``masses`` are, too.  A line also has the scores of SDMetrics' two multi-table reports, processor
-seconds of fit and sample, seconds by the clock of both, how often a policy ends before it begins, and which part of the
-synthetic rows of each table are real ones in all columns but the keys.
+Runs in an environment of its own that has SDV and synthdp (measured: SDV 2.0.0, SDMetrics 0.32.0). The claims are
+left out: HMA refuses tables more than two levels deep. HMA draws the same rows in every run, so that it runs once.
+The tables are not part of this repository; see ``insurer.py``, from which ``pairs``, ``related`` and ``masses`` are,
+too. A line also has the scores of SDMetrics' two multi-table reports, processor seconds of fit and sample, seconds by
+the clock of both, how often a policy ends before it begins, and which part of the synthetic rows of each table are
+real ones in all columns but the keys.
 """
 
 from __future__ import annotations
