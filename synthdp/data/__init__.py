@@ -17,7 +17,8 @@ _BOUNDS = {
     "capital-loss": (0, 4_500),
     "hours-per-week": (1, 99),
 }
-"""Lower and upper bounds of the bundled table's columns of numbers, from its documentation."""
+"""Lower and upper bounds of the bundled table's columns of numbers.  The table is public, so that its own ends may be
+used: the codes of the census (17, 90, 99, 99999) as they are, other ends rounded outwards.  A convention."""
 
 _LEVELS = {
     "workclass": "Federal-gov|Local-gov|Never-worked|Private|Self-emp-inc|Self-emp-not-inc|State-gov|Without-pay",
@@ -53,7 +54,7 @@ def adult() -> pd.DataFrame:
 
 
 def adult_schema() -> Schema:
-    """Return a schema of the Adult table, from its public documentation."""
+    """Return a schema of the Adult table: levels from its documentation, bounds that hold all values of the public table."""
     names = [
         "age",
         "workclass",
