@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -182,16 +183,23 @@ def _bytes(text: str) -> bytes:
     return b"\xff" + text.encode(errors="surrogatepass")  # its surrogates stand for no bytes
 
 
+_WHOLE = re.compile(r"(-?(?:0|[1-9][0-9]{0,17}))(?:\.0+)?")
+"""Texts of whole numbers as typed tables hold them: without leading zeros, which tell keys apart."""
+
+
 def joined(columns: Sequence[RawColumn]) -> RawColumn:
-    """Return the columns of a composite key as one column of labels; a value is missing where any of its parts is.
+    """Return the columns of a key that joins tables as one column of labels; it is missing where any part is.
 
     Two rows have the same value if and only if all parts are the same: a value is the texts of its parts, each behind
-    its length.  A single column is returned as it is.
+    its length.  A text of a whole number, such as "5" or "5.00", is that number, since one table may hold texts where
+    another one holds numbers; "05" stays a text.
     """
-    if len(columns) == 1:
+    if len(columns) == 1 and not isinstance(columns[0], Labels):
         return columns[0]
     parts = [column if isinstance(column, Labels) else labels_of_numbers(column) for column in columns]
-    texts = [[*(written(plain(level)) for level in part.levels), None] for part in parts]  # -1 is missing
+    if len(columns) == 1:
+        return Labels([_whole(level) for level in parts[0].levels], parts[0].codes)
+    texts = [[*(written(_whole(level)) for level in part.levels), None] for part in parts]  # -1 is missing
     different, owner = np.unique(np.column_stack([part.codes for part in parts]), axis=0, return_inverse=True)
     levels: list[str] = []
     codes = np.full(len(different), -1)
@@ -202,6 +210,13 @@ def joined(columns: Sequence[RawColumn]) -> RawColumn:
             codes[i] = len(levels)
             levels.append("".join(sized))
     return Labels(levels, codes[owner.ravel()])
+
+
+def _whole(level: object) -> object:
+    """Return the whole number that a text is, else the level as a safe value."""
+    value = plain(level)
+    found = _WHOLE.fullmatch(value) if type(value) is str else None
+    return value if found is None else int(found[1])
 
 
 def place_in_run(starts_anew: AnyArray) -> IntArray:

@@ -175,6 +175,8 @@ class DatabaseAsker:
                 return np.asarray(np.hypot(stddev, self._attenuated(asked, estimate)))
             case (Marginal() | Count() | Share()) as question if getattr(question, "weight", None) is None:
                 return self._with_unseen(asked, features, np.nan_to_num(stddev))
+            case Mean() | Variance() as question:
+                return self._with_unseen_values(asked, question, features, stddev)
         return stddev
 
     def _with_unseen(self, asked: Asked, features: Features, stddev: FloatArray) -> FloatArray:
@@ -184,13 +186,36 @@ class DatabaseAsker:
         """
         sums = features.sums(self.weights)
         counted = sums[1] if isinstance(asked.question, Share) else sums[0]
-        rows = self._rows_of(asked.of)  # noise of one person is noise of all the rows that such a person has
-        each = float(self.weights @ rows) / max(float(self.weights @ (rows > 0)), 1.0)
-        unseen = self.known.unseen([*asked.terms.values()], asked.layout) * self.known.total * each
+        rows = self._rows_of(asked.of)
+        unseen = self._unseen_rows(asked, rows)
         unseen *= np.exp(-counted / max(unseen, 1e-9))
         drawn = np.maximum(counted - asked.features(self.replicates.drawn).sums(self.replicates.base)[-1], 0.0)
         scale = np.maximum(sums[0], 1.0) if isinstance(asked.question, Share) else 1.0
         return np.asarray(np.sqrt(stddev**2 + (unseen**2 + drawn) / scale**2))
+
+    def _with_unseen_values(
+        self, asked: Asked, question: Mean | Variance, features: Features, stddev: FloatArray
+    ) -> FloatArray:
+        """Return standard errors, (size,), of means and variances, where noise hides most of the rows or of the children.
+
+        If no more rows are there than noise hides, the answer may be anything that the column can hold.  A mean of
+        numbers of child rows has the noise of these numbers.
+        """
+        sums = features.sums(self.weights)
+        unseen, term = self._unseen_rows(asked, self._rows_of(asked.of)), asked.terms[question.column]
+        if term.child >= 0:
+            hidden = unseen * np.exp(-np.abs(sums[1]) / max(unseen, 1e-9)) / np.maximum(sums[0], 1.0)
+            return np.asarray(np.hypot(stddev, hidden))
+        if asked.column(question.column) is None:
+            return stddev
+        least, most = _widest(asked)
+        widest = (most - least) / (2 * STUDENT)
+        return np.where(sums[0] <= STUDENT * unseen, np.fmax(stddev, widest), stddev)
+
+    def _unseen_rows(self, asked: Asked, rows: FloatArray) -> float:
+        """Return how many rows noise hides: that of persons with such a column, times the rows of a person who has any."""
+        each = float(self.weights @ rows) / max(float(self.weights @ (rows > 0)), 1.0)
+        return self.known.unseen([*asked.terms.values()], asked.layout) * self.known.total * max(each, 1.0)
 
     def _rows_of(self, table: int) -> FloatArray:
         """Return the number of rows of a table that each drawn person has, (persons,).

@@ -148,9 +148,14 @@ class MeasuredDatabase:
         found = [
             one.stddev * math.sqrt(one.table.sizes(layout)[0]) / self.total
             for one in self.measured for term in terms
-            if one.table.kind is Kind.ONE and (one.table.table, one.table.attribute) == (term.table, term.name)
+            if one.table.kind is Kind.ONE and (one.table.table, one.table.attribute) == _attribute(layout, term)
         ]  # fmt: skip
         return min(found, default=0.0)
+
+
+def _attribute(layout: Layout, term: Term) -> tuple[int, str]:
+    """Return the table and attribute that are counted for a name: of summaries of child rows, the number of these rows."""
+    return term.table, term.name if term.child < 0 else layout.tables[term.child].count
 
 
 def noisy_person_tables(measurements: Iterable[Measurements]) -> Iterator[NoisyPersonTable]:

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
-from no_noise import without_noise
+from no_noise import with_repeatable_noise, without_noise
 
 import synthdp as sd
 from synthdp.answers.related.database_answer import asker
@@ -358,3 +358,27 @@ def test_intervals_over_joins_hold_the_truth_under_noise() -> None:
             held.append(found["lower"][0] <= truth <= found["upper"][0])
     assert np.mean(held) >= 0.7
     asker.cache_clear()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_said_of_a_nearly_empty_table_has_the_noise_of_its_rows(
+    monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Noise hides three rows of one of two thousand persons each: no answer about them is sure."""
+    schema = sd.DatabaseSchema(
+        {"a": sd.Schema({"g": sd.Boolean()}), "b": sd.Schema({"v": sd.Integer(0, 9)})},
+        [sd.Relation("a", "b", key="k", at_most=3)],
+    )
+    a = pd.DataFrame({"k": range(2000), "g": [i % 2 == 0 for i in range(2000)]})
+    with_repeatable_noise(monkeypatch)
+    release = sd.DatabaseRelease(schema=schema, epsilon=1.0 + seed / 100, random_state=seed)
+    release.fit({"a": a, "b": a[["k"]].iloc[:3].assign(v=3)})
+    for question in (sd.count("v >= 0"), sd.count("v == 3"), sd.mean("b.rows", by="g")):
+        found = release.answer(question)
+        assert (found["standard_error"] > 0).all()
+        assert (found["lower"] <= 0.01).all()
+    try:
+        found = release.answer(sd.mean("v"))
+    except ParameterError:  # no synthetic row: no answer
+        return
+    assert found["upper"][0] - found["lower"][0] > 2

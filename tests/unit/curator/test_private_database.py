@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,10 @@ from small_databases import SCHEMAS, Person, codes_of, every_person, frames
 
 import synthdp as sd
 from synthdp.curator import private_database as module
+from synthdp.curator.contribution import joined
+from synthdp.domain.encoder import Labels
 from synthdp.domain.histories import NO_PARENT_ROW, REPEATED_ROW, STATE, Layout
+from synthdp.tables.columns.plain import written
 from synthdp.tables.sources.file_source import source_at
 
 LAYOUTS = {name: Layout(schema) for name, schema in SCHEMAS.items()}
@@ -113,6 +117,41 @@ NO_CHOICE = [
 def test_keys_of_several_columns_join_as_one_column_does(persons: list[Person], seed: int) -> None:
     expected = records(persons, "child of a child", shuffled=seed)
     assert records(persons, "keys of several columns", shuffled=seed) == expected
+
+
+WRITTEN: dict[str, Callable[[int], object]] = {
+    "number": int,
+    "text": str,
+    "text with a fraction": lambda number: f"{number}.00",
+    "decimal": lambda number: Decimal(f"{number}.0"),
+    "float": float,
+}
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(st.sampled_from(NO_CHOICE), min_size=1, max_size=6), *[st.sampled_from([*WRITTEN])] * 3,
+    st.sampled_from(["keys of several columns", "child of a child"]),
+)  # fmt: skip
+def test_keys_that_are_whole_numbers_join_however_they_are_written(
+    persons: list[Person], above: str, middle: str, below: str, name: str
+) -> None:
+    """As a file of texts beside typed tables has them: 5, "5" and "5.00" are one key."""
+    expected = records(persons, name)
+    tables = frames(persons, SCHEMAS[name])
+    for table, how in zip(("persons", "rows", "leaves"), (above, middle, below), strict=True):
+        numbers = tables[table]["id"].str[1:].astype(int) if len(tables[table]) else tables[table]["number"]
+        key = "id" if name == "child of a child" else "number"
+        source = numbers if key == "id" else tables[table]["number"]
+        tables[table][key] = pd.Series([WRITTEN[how](number) for number in source], dtype=object)
+    assert sorted(map(tuple, codes_of(tables, LAYOUTS[name]).tolist())) == expected
+
+
+@pytest.mark.parametrize(("one", "other"), [("05", 5), ("5.5", 5), ("5 ", 5), ("+5", 5), ("5e0", 5), ("٥", 5)])
+def test_a_text_that_is_not_how_a_number_is_written_is_another_key(one: str, other: int) -> None:
+    found = joined([Labels([one, other], np.arange(2))])
+    assert isinstance(found, Labels)
+    assert len({str(written(level)) for level in found.levels}) == 2
 
 
 def test_a_row_that_lacks_a_part_of_its_key_has_no_key() -> None:
