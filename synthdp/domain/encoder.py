@@ -361,7 +361,11 @@ def _roundest(steps: Steps, grid: Grid, indices: IntArray) -> IntArray:
 
 
 def _round_steps(steps: Steps, width: int) -> list[int]:
-    """Return round numbers of steps, the roundest first: powers of ten, or days, hours, minutes and their parts."""
+    """Return round step sizes, the roundest first, among whose multiples `_roundest` looks for a grid point's value.
+
+    They are powers of ten, or days, hours, minutes and their parts.  Before these come years, months of 30 days and
+    weeks if a grid point, of ``width`` steps, is wider than a week.
+    """
     if not steps.clock:
         return [10**power for power in range(len(str(width)), -1, -1)]
     day = steps.clock[0]

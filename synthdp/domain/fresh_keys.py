@@ -42,8 +42,8 @@ def check_enough_keys(schema: Schema, rows: int) -> None:
 def keys_of_pattern(pattern: str, first: int, rows: int) -> list[str]:
     """Return unique, random-looking keys for rows first..first + rows - 1, always the same for the same rows.
 
-    Row i has key number p(i), where p is a permutation that is always the same: a Feistel network on twice as many bits
-    as half of the number of keys has, walked until it is back among them.
+    Row i has key number p(i), where p is a permutation that is always the same: a Feistel network on the fewest bits,
+    an even number, that hold all key numbers.  It is repeated until its result is one.
 
     Parameters
     ----------

@@ -45,7 +45,7 @@ class Barrier:
 def barriers_of(layout: Layout) -> tuple[Barrier, ...]:
     """Return the restrictions by rules on two columns, each on the column drawn later, given the earlier one.
 
-    Those of differences of days come last.
+    Rows are drawn under them.  Those of differences of days come last.
     """
     found = [_barrier(layout, one) for one in layout.schema.conditions]
     return (*found, *(one for between in layout.differences.values() for one in _of_days(layout, between)))

@@ -132,7 +132,7 @@ class TableLayout:
 
     @property
     def regular_periods(self) -> int:
-        """Number of cells of periods, without missing ones and ones outside of the domain."""
+        """Number of cells of periods, without missing ones and ones outside of the domain; 1 without periods."""
         return 1 if self.periods is None else self.periods.regular
 
 

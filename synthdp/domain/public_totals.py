@@ -35,7 +35,7 @@ class PublicTotals:
         return float(self.counts.sum())
 
     def on(self, axis: Axis) -> FloatArray:
-        """Return the rows in each cell of an axis, (cells,), if the totals are of that one column."""
+        """Return the public number of rows in each cell of an axis, (cells,); for totals of that one column only."""
         cells = axis.cells_of(self.points[:, 0].astype(np.uint32)).astype(np.int64)
         return np.asarray(np.bincount(cells, self.counts, minlength=axis.size), np.float64)
 

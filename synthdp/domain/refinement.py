@@ -126,7 +126,7 @@ class Refinement:
 
     @classmethod
     def trivial(cls, axis: Axis) -> Refinement:
-        """Return the refinement in which coarse and fine cells are the same."""
+        """Return the refinement in which coarse and fine cells are the same, for an axis whose cells were not split."""
         return cls(axis, np.arange(axis.size), axis.width.astype(np.float64))
 
     def reweighted(self, weights: FloatArray) -> Refinement:
@@ -246,7 +246,10 @@ class Refinement:
         return found
 
     def table(self, allowed: FloatArray | None = None) -> FloatArray:
-        """Return the fraction of each coarse cell's rows in each fine one, (coarse, fine), up to a factor per row.
+        """Return each fine cell's share of its coarse cell's rows, (coarse, fine), up to a factor per coarse cell.
+
+        By it functions of fine cells, such as conditions, become functions of coarse ones.  Entries of fine cells that
+        lie in another coarse cell are 0.
 
         Parameters
         ----------

@@ -209,8 +209,8 @@ def _number_example(thousands: str, point: str, *, grouped: bool, digits: int | 
 def _likelier(fitting: list[tuple[str, str]], numbers: Mapping[str, int]) -> tuple[str, str]:
     """Return the likeliest (thousands separator, decimal point) of the pairs that read nearly all numbers.
 
-    A comma is taken as a thousands separator if all texts without it have at most three digits, and no text starts with
-    "0,".
+    Digits with a point and no separator are the likeliest.  A comma is taken as a thousands separator if all texts
+    without it have at most three digits, and no text starts with "0,".  Otherwise the first pair counts.
     """
     if ("", ".") in fitting:
         return "", "."

@@ -333,7 +333,10 @@ def _is_number(word: str) -> bool:
 
 
 def csv_of(source: Source, missing: Collection[str] | None) -> CsvFormat | None:
-    """Return how a file of texts is read, here and by a release; ``None`` for a table that has types."""
+    """Return the format by which a draft and a release read a file of texts; ``None`` for a table that has types.
+
+    Its texts for missing values are the given ones; for ``None`` those of the source, or the usual ones.
+    """
     if not isinstance(source, TextSource):
         return None
     spelled = source.csv.missing or USUAL_MISSING if missing is None else checked_missing(missing)

@@ -50,7 +50,7 @@ class Stack(LinearFamily):
 
     @property
     def denominator(self) -> int:
-        """The whole number that stands for 1: the largest of the parts' denominators."""
+        """The whole number that stands for 1 in an answer, for exact sums: the largest of the parts' denominators."""
         return max(part.denominator for part in self.parts)
 
     @property
@@ -186,11 +186,9 @@ class FittingRows(LinearFamily):
 
 
 def counted_apart(queries: LinearQueries) -> LinearQueries:
-    """Return queries that do not count values outside of the domain together with others.
+    """Return queries that do not count values outside of the domain together with others; the same if they never did.
 
-    The same ones if they never did.
-
-    A row with such a value in one column still counts in the tables of its other columns.
+    Of `Marginals` a row with such a value still counts in the tables of its other columns; to other queries it adds 0.
     """
     domain = domain_with_misfits(queries.domain)
     if domain is queries.domain:
