@@ -161,7 +161,7 @@ class JunctionTree:
         return home, SubTable.of(self.shape, self.nodes[home], clique, merged=merged)
 
     def sweep(self, root: int) -> Iterator[Step]:
-        """Walk depth first around one tree, yielding visits and messages.
+        """Walk depth first around one tree, yielding visits and messages, for fits that change one node at a time.
 
         A node is visited before and after its children.
 

@@ -68,7 +68,7 @@ def rows_of(raw: RawColumn, rows: AnyArray) -> RawColumn:
 
 
 def together(parts: Sequence[RawColumn]) -> RawColumn:
-    """Concatenate raw columns; labels with different levels get a common list of levels."""
+    """Concatenate raw columns, such as the blocks of one; labels with different levels get a common list of levels."""
     if len(parts) == 1:
         return parts[0]
     labels = [one for one in parts if isinstance(one, Labels)]

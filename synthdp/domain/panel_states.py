@@ -19,7 +19,7 @@ from synthdp.schema.columns import Identifier
 from synthdp.schema.schema import Schema
 
 MOST_PATTERNS = 2**18
-"""Most sequences of states that are counted in every period.  A safety limit."""
+"""Most sequences of states that are counted in every period, one count each.  A safety limit of memory."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

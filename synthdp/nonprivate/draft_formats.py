@@ -25,7 +25,8 @@ FEWEST_DAYS = 5
 18000000 to 21010000 one in 27 is a day, so five are no accident."""
 
 MOST_WORDS = 5
-"""Words among numbers, such as "none", that a draft lists with a number each, at most.  A safety limit."""
+"""Words among numbers, such as "none", that a draft lists with a number each, at most; with more frequent ones the
+column is one of texts.  A safety limit."""
 
 FIRST = 200
 """Different texts, the first in the given order, on which a format is tried first; a failed format then costs little.

@@ -130,7 +130,7 @@ def clock_settings(micros: Collection[int]) -> dict[str, Any]:
 
 
 MOST_LEVELS = 100
-"""Levels of any column that a draft lists, at most; longer lists need frequent levels.  A safety limit."""
+"""Levels of any column that a draft lists, at most; longer lists need frequent levels.  A safety limit of length."""
 
 LONGEST_LIST, REPEATS = 500, 10
 """Longest list of levels that a draft writes, such as countries, and the mean rows of a level that a list of more than

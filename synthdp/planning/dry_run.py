@@ -145,7 +145,7 @@ PRICES = (0.7, 0.5, 0.35, 0.25, 0.15, 0.1)
 more exactly, and each takes a dry run.  A convention."""
 
 MOST_NAMES = 10
-"""Most columns that one line of assumptions names.  A safety limit."""
+"""Most columns that one line of assumptions names.  More would make the line long.  A convention."""
 
 UNIT = "synthdp's unit of privacy"
 """Name of the column of privacy units in a simulated table."""
@@ -579,7 +579,7 @@ def _advice(epsilon: float, rows: int, errors: dict[int, Distances], independent
 
 
 MOST_PAIRS = 6
-"""Most pairs of columns that one sentence names.  A safety limit."""
+"""Most pairs of columns that one sentence names.  More would make the sentence long.  A convention."""
 
 
 def pairs_outside(workload: Any, names: Sequence[str]) -> tuple[Clique, ...]:

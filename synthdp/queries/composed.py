@@ -122,7 +122,10 @@ class Subset(LinearFamily):
         return self.family.finish(self.family.sums(codes))[self.positions]
 
     def _at_most(self, norms: Norms) -> Norms:
-        """Return bounds on the norms of the chosen queries from the norms of all; a query may be chosen several times."""
+        """Return bounds on how far a record moves the chosen queries, from those for all.
+
+        A query may be chosen several times.
+        """
         repeats = int(np.unique(self.positions, return_counts=True)[1].max())
         return Norms.within(self.k, norms.linf, l1=norms.l1 * repeats, l2_squared=norms.l2_squared * repeats)
 

@@ -121,7 +121,7 @@ class MarginalDistances(Score):
 
     @property
     def cells_added(self) -> int:
-        """Length of the array of counts that `add_sums` adds to."""
+        """Length of the array of counts of rows that `add_sums` adds to: all cells of the tables."""
         return self.queries.k
 
     def finish(self, sums: Totals) -> Totals:
@@ -293,7 +293,7 @@ class PairDistances:
 
     @property
     def cells_added(self) -> int:
-        """Number of counts, (1 + cells beyond the first of each column) squared."""
+        """Number of counts of rows, one per pair of indicators: (1 + cells beyond the first of each column) squared."""
         return indicators(self.domain.shape) ** 2
 
     @property

@@ -35,7 +35,7 @@ from synthdp.queries.protocol import Statistic
 
 MOST_CELLS = 65_536
 """Most cells of a table from which several smaller ones are summed: its cells are numbered in two bytes.  A safety
-limit.
+limit of memory.
 """
 
 FEW_TABLES = 2
@@ -354,7 +354,7 @@ class Marginals(LinearFamily):
 
 
 def _moves(cells: int) -> Norms:
-    """Return the norms of a change by 1 in each of ``cells`` cells."""
+    """Return the norms of a change by 1 in each of ``cells`` cells, as a replaced row makes it in two of each table."""
     return Norms(cells, cells, min(cells, 1))
 
 
