@@ -525,7 +525,7 @@ def _spread_cells(z: FloatArray, said: FloatArray, grouping: Grouping, rows: Row
 
 
 def _periods(grouping: Grouping, rows: Rows, index: IntArray) -> Iterator[tuple[int, slice | BoolArray]]:
-    """Yield each group of periods that a grouping distinguishes, with the rows that belong to it."""
+    """Yield each group of periods that a grouping distinguishes, and its rows of ``index``, as a slice or mask."""
     if len(grouping.groups) == 1:
         yield 0, slice(None)
         return

@@ -55,7 +55,7 @@ class SubTable:
         )
 
     def margin(self, table: FloatArray) -> FloatArray:
-        """Sum a node's table (shaped like the node) to the flat sub-table.
+        """Sum a node's table (shaped like the node) to the flat sub-table, (cells,).
 
         One axis at a time, the first first: where the last axis is short, numpy's sum over several axes
         takes ten times as long.

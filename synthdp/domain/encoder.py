@@ -297,7 +297,7 @@ def _class_values(column: Column, indices: IntArray) -> FloatArray:
 
 
 def _different(indices: IntArray, size: int) -> tuple[IntArray, IntArray]:
-    """Return the distinct grid indices, sorted, and the position of each index among them.
+    """Return the distinct grid indices, sorted, and the position of each index among them, (n,).
 
     So each different one is decoded once.  Where many are given this is faster than ``np.unique``.
     """

@@ -96,7 +96,7 @@ def _feistel(numbers: AnyArray, half: np.uint64) -> AnyArray:
 
 
 def _mixed(numbers: AnyArray, key: int) -> AnyArray:
-    """Return a 64-bit hash of each number in which every input bit matters; ``key`` selects the hash."""
+    """Return a 64-bit hash of each number, (n,), in which every input bit matters; ``key`` selects the hash."""
     mixed = numbers + np.uint64((key + 1) * _STEP & _ALL_BITS)
     for _ in range(2):
         mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(_MIX)

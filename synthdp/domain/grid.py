@@ -101,7 +101,7 @@ class Grid:
         return self.size if self.hidden is None else self.size - 1
 
     def first_steps(self, points: AnyArray) -> AnyArray:
-        """Return the first step of each regular grid point, counted from the lower bound.
+        """Return the first step of each regular grid point, (n,), counted from the lower bound.
 
         All steps for the point after the last.
 
@@ -187,7 +187,7 @@ def grid_of(column: Column) -> Grid:
 
 
 def points_of_today(column: Column, points: AnyArray) -> IntArray:
-    """Convert grid points of an old file, where all had the same width, to those of today that hold their first steps.
+    """Return grid points of an old file, where all had one width, as those of today that hold their first steps, (n,).
 
     Parameters
     ----------

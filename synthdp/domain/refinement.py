@@ -67,7 +67,10 @@ def _groups(column: Column) -> tuple[IntArray, IntArray]:
 
 
 def _multiples(column: Column, grid: Grid, spacing: Fraction) -> IntArray:
-    """Return the grid points that hold the multiples of a spacing; none if these are too few, too many or inexact."""
+    """Return the grid points that hold the multiples of a spacing, (multiples,).
+
+    None if these are fewer than `FEWEST`, more than `MOST`, or too large for exact floats.
+    """
     lower, upper = (Fraction(repr(bound)) for bound in bounds_of(column))  # as written: 0.3 is a multiple of 0.1
     first, last = math.ceil(lower / spacing), math.floor(upper / spacing)
     if not FEWEST <= last - first + 1 <= MOST or max(abs(first), abs(last)) * spacing.numerator > LARGEST_EXACT:

@@ -374,7 +374,7 @@ def _best_unbiased(schema: Schema, loss: PrivacyLoss, adjacency: Adjacency, *, r
 
 
 def _coded_anew(drawn: dict[str, GridIndices], found: Schema, schema: Schema) -> dict[str, GridIndices]:
-    """Return rows drawn under a discovered schema as grid points of the schema that the rows were simulated by.
+    """Return rows drawn under a discovered schema as grid points, (rows,) by column, of the schema of the simulation.
 
     Both sides can then be compared.
     """

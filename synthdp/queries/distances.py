@@ -50,7 +50,7 @@ class Score:
         return self.queries.k
 
     def sums(self, codes: Codes) -> Totals:
-        """Return the sums of the queries over some rows."""
+        """Return the sums of ``queries`` over some rows, (queries.k,)."""
         return self.queries.sums(codes)
 
 
@@ -212,7 +212,10 @@ def pair_tables(totals: Totals, shape: Sequence[int]) -> Iterator[tuple[Totals, 
 
 
 def _with_first(counts: AnyArray, total: int) -> AnyArray:
-    """Return counts with that of the first cell, total minus the others, put in front: indicators leave it out."""
+    """Return a column's counts of all cells, (cells,), from those of all but the first, which indicators leave out.
+
+    That of the first is ``total`` minus the others.
+    """
     return np.concatenate([[total - counts.sum()], counts])
 
 

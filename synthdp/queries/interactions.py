@@ -140,7 +140,7 @@ class Interactions(LinearFamily):
         return [part / scale for part, scale in zip(np.split(answers, ends[:-1]), self.scales, strict=True)]
 
     def noisy_tables(self, answers: FloatArray, stddev: float) -> list[NoisyTable]:
-        """Return answers as tables known by their interaction alone; see `TellsNoisyTables`."""
+        """Return (k,) noisy answers as one table per clique, known by its interaction alone; see `TellsNoisyTables`."""
         found, kept = [], [np.flatnonzero(cells) for cells in self.kept]
         for clique, values, shape, scale in zip(
             self.cliques, self.split(answers), self.shapes, self.scales, strict=True

@@ -208,7 +208,7 @@ def scores_of(scores: Sequence[IntArray], codes: Codes) -> IntArray:
 
 
 def _checked(domain: Domain, scores: Sequence[IntArray]) -> tuple[IntArray, ...]:
-    """Return scores as int64 arrays; raise an error unless they fit the domain and their products are exact."""
+    """Return scores as int64 arrays, (size,) per column; raise unless they fit the domain and products are exact."""
     if len(domain) < 2 or [len(score) for score in scores] != list(domain.shape):
         raise ParameterError(
             "scores must hold one array of whole numbers per column, with one number per cell, for at least two columns"
