@@ -120,7 +120,7 @@ def width_of(text: str, size: float = 11.0) -> float:
 
 
 def shortened(text: str, width: float, size: float = 11.0) -> str:
-    """Return a text cut to a width in px, with an ellipsis if anything is cut."""
+    """Return a text cut to a width in px, so that it fits in a picture, with an ellipsis if anything is cut."""
     if width_of(text, size) <= width:
         return text
     steps = np.cumsum([_advance(letter) for letter in text]) * size + size

@@ -591,7 +591,8 @@ def _ranks(table: PersonTable) -> bool:
 def _looks_back(f: Factor, rank: int) -> Sequence[int]:
     """Return how many rows back a factor looks from a row of this rank; several numbers if at several rows.
 
-    Empty where the factor says nothing of such rows; 0 where it looks at no earlier row or finds it itself.
+    Empty where the factor says nothing of such rows.  0 where it looks at no earlier row, or where `_Pass._given_one`
+    finds the earlier rows without this number.
     """
     match f.table.weighs_as:
         case Kind.SIBLING | Kind.ALIKE:

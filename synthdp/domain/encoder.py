@@ -373,7 +373,10 @@ def _round_steps(steps: Steps, width: int) -> list[int]:
 
 
 def fresh_labels(labels: Fresh, rows: int, *, first: int = 0) -> RawColumn:
-    """Return meaningless identifiers for ``rows`` new rows, the first of which is number ``first``."""
+    """Return meaningless identifiers for ``rows`` new rows, which are numbered from ``first``.
+
+    So blocks of one synthetic table have different ones.
+    """
     if labels.pattern is not None:
         return Labels(keys_of_pattern(labels.pattern, first, rows), np.arange(rows))
     numbers = np.arange(first + 1, first + rows + 1, dtype=np.int64)

@@ -167,7 +167,9 @@ class Refinement:
         return self.fine.merged(self.coarse_cell)
 
     def within(self, allowed: BoolArray) -> FloatArray:
-        """Return each grid point's share of its fine cell's rows, (points,); 0 for points that are not allowed.
+        """Return each releasable grid point's share of its fine cell's rows, (points,); 0 for points not allowed.
+
+        Summed by cell, it says which part of a cell's rows meets a condition.
 
         Parameters
         ----------
@@ -235,7 +237,7 @@ class Refinement:
         return narrow(np.clip(found.astype(np.int64), first, last), self.fine.grid.size)
 
     def _likely(self, points: AnyArray) -> FloatArray:
-        """Return the likelihood of grid points relative to others of their fine cell, (n,)."""
+        """Return how likely grid points are beside others of their fine cell, (n,), by ``rounding``; 1 without it."""
         if self.rounding is None:
             return np.ones(len(points))
         return np.asarray(self.rounding[self._classes.cells_of(points.astype(np.uint32))], np.float64)

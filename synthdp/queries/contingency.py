@@ -79,7 +79,7 @@ class NoisyTable:
     def parts(self) -> Iterable[Clique]:
         """The sets of columns whose main effect or interaction the table measures.
 
-        All subsets, or only the whole clique.
+        All subsets of the clique; if the interaction is ``alone``, only the whole clique.
         """
         return (self.clique,) if self.alone else subsets_of(self.clique)
 

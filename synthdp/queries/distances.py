@@ -305,7 +305,7 @@ class PairDistances:
         return RecordBounds.of(Norms.within(self.k, self.denominator))
 
     def sums(self, codes: Codes) -> Totals:
-        """Return the counts of pairs of indicators in some rows, (cells_added,), that `finish` makes distances of."""
+        """Return how many of some rows have each pair of indicators, (cells_added,); `finish` makes distances of it."""
         totals = np.zeros(self.cells_added, np.int64)
         self.add_sums(totals, codes, adding=nullcontext())
         return totals

@@ -90,7 +90,7 @@ class ClippedProducts(LinearFamily):
 
     @property
     def bounds(self) -> RecordBounds:
-        """The sensitivity: a record adds a vector of Euclidean length at most ``norm``."""
+        """The sensitivity: a record adds a vector of Euclidean length ``norm`` at most, in 1 / ``denominator``."""
         return RecordBounds.of(Norms.within(self.k, self.norm, l2_squared=self.norm**2))
 
     def features(self, codes: Codes) -> Features:
@@ -189,7 +189,7 @@ class PairProducts(LinearFamily):
 
     @property
     def bounds(self) -> RecordBounds:
-        """The sensitivity: a record changes each answer by at most ``most``."""
+        """The sensitivity: a record changes each answer by at most ``most``, in 1 / ``denominator``."""
         return RecordBounds.of(Norms.within(self.k, self.most))
 
     def features(self, codes: Codes) -> Features:
