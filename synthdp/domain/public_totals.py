@@ -40,7 +40,7 @@ class PublicTotals:
         return np.asarray(np.bincount(cells, self.counts, minlength=axis.size), np.float64)
 
     def table(self, domain: Domain) -> tuple[tuple[int, ...], FloatArray]:
-        """Return the columns' positions in a domain, sorted, and the rows in each cell of their flat table, (cells,)."""
+        """Return the columns' positions in a domain, sorted, and the rows in each cell of their table, (cells,)."""
         places = domain.index(*self.names)
         order = np.argsort(places, kind="stable")
         clique = tuple(places[i] for i in order)

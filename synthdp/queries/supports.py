@@ -32,8 +32,8 @@ digits). A safety limit.
 """
 
 _ESCAPES = str.maketrans({"\\": "\\\\", BETWEEN: "\\u", MISSING: "\\0"})
-"""How characters with a meaning in record keys are escaped inside of a part, so that a text is never taken
-for a separator or a missing value.
+"""How characters with a meaning in record keys are escaped inside of a part: a text is then never taken for a
+separator or a missing value.
 """
 
 _ORIGINALS = {"\\": "\\", "u": BETWEEN, "0": MISSING}
