@@ -52,7 +52,10 @@ def in_figures(value: float, *, digits: int = 15) -> str:
 
 
 def precise_to(value: float, error: float) -> str:
-    """Return a number as text, rounded to the second significant digit of its error, because further digits mean nothing."""
+    """Return a number as text, rounded to the second significant digit of its error: further digits mean nothing.
+
+    Without a positive, finite error it has at most six significant digits.
+    """
     if not 0 < error < math.inf:
         return in_figures(value, digits=6)
     places = 1 - math.floor(math.log10(error))
@@ -117,7 +120,7 @@ def width_of(text: str, size: float = 11.0) -> float:
 
 
 def shortened(text: str, width: float, size: float = 11.0) -> str:
-    """Return a text cut to a width in px, with an ellipsis if anything is cut."""
+    """Return a text cut to a width in px, so that it fits in a picture, with an ellipsis if anything is cut."""
     if width_of(text, size) <= width:
         return text
     steps = np.cumsum([_advance(letter) for letter in text]) * size + size

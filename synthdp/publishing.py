@@ -144,7 +144,7 @@ def publish(
 def kept_in(release: Release[Any], asked: Path | None, *, beside: Path) -> str:
     """Save a paid release whose files could not be written, in the first place that works.
 
-    Return a sentence that says where.
+    Return a sentence on what is spent and where the release is, or that it could be saved nowhere.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ def _safe_places(asked: Path | None, beside: Path) -> Iterator[Path]:
 
 
 def _is_saved(release: Release[Any], place: Path) -> bool:
-    """Return whether a release is saved at a path, after an attempt to save it if nothing is there."""
+    """Return whether a release can be loaded from a path, unchanged, after it was saved there if nothing was."""
     with suppress(Exception):
         if not place.exists():
             save(release, place)

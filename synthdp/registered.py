@@ -67,7 +67,7 @@ def found_at(place: str) -> Any:
 
 @cache
 def mechanisms() -> Mapping[str, NamedPlace]:
-    """Return where each named mechanism of all works is defined, by name."""
+    """Return where each named mechanism of all works is defined, and the settings that it takes, by name."""
     return {
         name: NamedPlace(work.place(one.place), one.takes) for work in works() for name, one in work.mechanisms.items()
     }

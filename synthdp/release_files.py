@@ -99,7 +99,10 @@ def to_document(release: Saveable, arrays: dict[str, AnyArray]) -> dict[str, Any
 
 
 def from_document(document: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> dict[str, Any]:
-    """Return the fields of a release by name, from its JSON document and its arrays."""
+    """Return the fields of a `Release` by name, for its constructor, from its JSON document and its arrays.
+
+    They are mechanism, output, loss, receipt and measurements.
+    """
     source = DocumentSource(arrays)
     if document["synthdp_release"] == FORMS_VERSION:
         source.parts["domains"] = read_domains(document["domains"], None, arrays)
@@ -120,7 +123,10 @@ def from_document(document: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -
 
 
 def _fields(document: Mapping[str, Any], output: Any, measurements: list[Measurements]) -> dict[str, Any]:
-    """Return the fields of a release by name; raise FormatError if a measurement has a wrong number of answers."""
+    """Return the fields of a `Release` by name: mechanism, output, loss, receipt and measurements.
+
+    FormatError is raised if a measurement has a wrong number of answers.
+    """
     for one in measurements:
         if not len(one.values) == one.queries.k == one.noise.k:
             raise FormatError(
@@ -201,7 +207,9 @@ def write(release: Saveable, path: str | PathLike[str]) -> None:
 
 
 def read(path: str | PathLike[str]) -> dict[str, Any]:
-    """Return the fields of a release by name, read and checked from its folder.
+    """Return the fields of a `Release` by name, for its constructor, read and checked from its folder.
+
+    They are mechanism, output, loss, receipt and measurements.
 
     Raises
     ------
@@ -289,7 +297,7 @@ def _check_size(size: int, name: str, most: int = MOST_ARRAY_BYTES) -> None:
 
 
 def _unpack(content: bytes) -> dict[str, AnyArray]:
-    """Return the arrays of a content file; raise FormatError if they are too large or damaged."""
+    """Return the arrays in the bytes of an npz file, by name; raise FormatError if they are too large or damaged."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             unpacked = sum(info.file_size for info in archive.infolist())

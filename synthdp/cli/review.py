@@ -150,7 +150,10 @@ class _EndOfInputError(Exception):
 
 
 def _answered(one: ColumnReview, by: str | None) -> str:
-    """Ask for an answer about a column until it succeeds, apply the answer to the draft, and return it."""
+    """Ask for an answer about a column until it succeeds, apply it to the draft, and return it, a word of `KEYS`.
+
+    At the end of the input the answer is "quit".
+    """
     asked = ASKED if one.instead is None else f"[i]nstead  {ASKED}"
     while True:
         try:

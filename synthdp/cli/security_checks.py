@@ -25,7 +25,7 @@ IN_MEMORY = ("tmpfs", "ramfs")
 """File systems in memory, which lose a ledger without power."""
 
 LOOPBACK = "127.0.0.1"
-"""The IPv4 loopback address, which other machines cannot reach."""
+"""The IPv4 loopback address, at which the page must listen, since other machines cannot reach it."""
 
 
 def security_checks(folder: Path | None, *, opendp: str) -> list[Check]:

@@ -156,7 +156,7 @@ class Histories:
         rng
             Source of the draws.
         expected
-            Takes what the conditionals expect on the way.
+            Expected tables, to which the probabilities of all drawn cells are added, in persons; a fit needs them.
         allowed
             For attributes of persons, and of the first rows of a table of the root's children, the share of each cell that
             is allowed; others are not drawn.  More persons are drawn then, and chosen by how likely they were to be allowed.
@@ -450,9 +450,9 @@ class _Pass:
         return grouping.of(above[table.other], above.group)[self.persons.ancestor(table.table, table.above)]
 
     def _given(self, law: _Law, k: int, index: IntArray, sums: Mapping[str, IntArray], *, back: int) -> IntArray:
-        """Return, for some rows, the index on a factor's first axis: what the attribute's law is conditioned on.
+        """Return, for some rows, the index on the first axis of factor ``k``'s table, (rows of ``index``,).
 
-        (rows of ``index``,).  ``back`` says how many rows earlier to look.
+        It is the group of what the attribute's law is conditioned on.  ``back`` says how many rows earlier to look.
         """
         table = law.of.factors[k].table
         if table.kind is not Kind.TRIPLE:
@@ -467,8 +467,8 @@ class _Pass:
     ) -> IntArray:
         """Return, for the rows of ``index``, the group of a two-attribute table's conditioning attribute, (rows,).
 
-        For tables of equal values it is the cell in the earlier row.  For the period of a first row it is one more
-        group than there are.
+        For tables of equal values it is the cell in the earlier row.  In tables of the period given the row before
+        (`Kind.ENTRY`), a first row has a group of its own, after all others.
         """
         rows = self.persons.tables[self.table]
         if above is not None:
@@ -525,7 +525,7 @@ def _spread_cells(z: FloatArray, said: FloatArray, grouping: Grouping, rows: Row
 
 
 def _periods(grouping: Grouping, rows: Rows, index: IntArray) -> Iterator[tuple[int, slice | BoolArray]]:
-    """Yield each group of periods that a grouping distinguishes, with the rows that belong to it."""
+    """Yield each group of periods that a grouping distinguishes, and its rows of ``index``, as a slice or mask."""
     if len(grouping.groups) == 1:
         yield 0, slice(None)
         return
@@ -591,7 +591,8 @@ def _ranks(table: PersonTable) -> bool:
 def _looks_back(f: Factor, rank: int) -> Sequence[int]:
     """Return how many rows back a factor looks from a row of this rank; several numbers if at several rows.
 
-    Empty where the factor says nothing of such rows; 0 where it looks at no earlier row or finds it itself.
+    Empty where the factor says nothing of such rows.  0 where it looks at no earlier row, or where `_Pass._given_one`
+    finds the earlier rows without this number.
     """
     match f.table.weighs_as:
         case Kind.SIBLING | Kind.ALIKE:

@@ -55,7 +55,7 @@ class SubTable:
         )
 
     def margin(self, table: FloatArray) -> FloatArray:
-        """Sum a node's table (shaped like the node) to the flat sub-table.
+        """Sum a node's table (shaped like the node) to the flat sub-table, (cells,).
 
         One axis at a time, the first first: where the last axis is short, numpy's sum over several axes
         takes ten times as long.
@@ -161,7 +161,7 @@ class JunctionTree:
         return home, SubTable.of(self.shape, self.nodes[home], clique, merged=merged)
 
     def sweep(self, root: int) -> Iterator[Step]:
-        """Walk depth first around one tree, yielding visits and messages.
+        """Walk depth first around one tree, yielding visits and messages, for fits that change one node at a time.
 
         A node is visited before and after its children.
 

@@ -74,7 +74,7 @@ class Distribution(Protocol):
 
 
 def check_evidence(given: Evidence | None, shape: Sequence[int]) -> dict[int, FloatArray]:
-    """Return the evidence as likelihoods by column, each scaled to a largest value of 1; nothing for ``None``.
+    """Return the evidence as likelihoods by column, (k_j,) each, with a largest value of 1; nothing for ``None``.
 
     Raises
     ------
@@ -155,7 +155,7 @@ def systematic_counts(probabilities: FloatArray, totals: IntArray, rng: Generato
 
 
 def multinomial_counts(probabilities: FloatArray, totals: IntArray, rng: Generator) -> IntArray:
-    """Draw the counts of ``totals`` independent rows of each group; parameters as for `systematic_counts`."""
+    """Draw the counts of ``totals`` independent rows of each group, (g, k); parameters as for `systematic_counts`."""
     normalised = probabilities / probabilities.sum(axis=1, keepdims=True)
     return rng.multinomial(totals, normalised).astype(np.int64, copy=False)
 

@@ -68,7 +68,7 @@ def rows_of(raw: RawColumn, rows: AnyArray) -> RawColumn:
 
 
 def together(parts: Sequence[RawColumn]) -> RawColumn:
-    """Concatenate raw columns; labels with different levels get a common list of levels."""
+    """Concatenate raw columns, such as the blocks of one; labels with different levels get a common list of levels."""
     if len(parts) == 1:
         return parts[0]
     labels = [one for one in parts if isinstance(one, Labels)]
@@ -297,7 +297,7 @@ def _class_values(column: Column, indices: IntArray) -> FloatArray:
 
 
 def _different(indices: IntArray, size: int) -> tuple[IntArray, IntArray]:
-    """Return the distinct grid indices, sorted, and the position of each index among them.
+    """Return the distinct grid indices, sorted, and the position of each index among them, (n,).
 
     So each different one is decoded once.  Where many are given this is faster than ``np.unique``.
     """
@@ -361,7 +361,11 @@ def _roundest(steps: Steps, grid: Grid, indices: IntArray) -> IntArray:
 
 
 def _round_steps(steps: Steps, width: int) -> list[int]:
-    """Return round numbers of steps, the roundest first: powers of ten, or days, hours, minutes and their parts."""
+    """Return round step sizes, the roundest first, among whose multiples `_roundest` looks for a grid point's value.
+
+    They are powers of ten, or days, hours, minutes and their parts.  Before these come years, months of 30 days and
+    weeks if a grid point, of ``width`` steps, is wider than a week.
+    """
     if not steps.clock:
         return [10**power for power in range(len(str(width)), -1, -1)]
     day = steps.clock[0]
@@ -369,7 +373,10 @@ def _round_steps(steps: Steps, width: int) -> list[int]:
 
 
 def fresh_labels(labels: Fresh, rows: int, *, first: int = 0) -> RawColumn:
-    """Return meaningless identifiers for ``rows`` new rows, the first of which is number ``first``."""
+    """Return meaningless identifiers for ``rows`` new rows, which are numbered from ``first``.
+
+    So blocks of one synthetic table have different ones.
+    """
     if labels.pattern is not None:
         return Labels(keys_of_pattern(labels.pattern, first, rows), np.arange(rows))
     numbers = np.arange(first + 1, first + rows + 1, dtype=np.int64)

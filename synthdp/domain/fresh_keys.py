@@ -42,8 +42,8 @@ def check_enough_keys(schema: Schema, rows: int) -> None:
 def keys_of_pattern(pattern: str, first: int, rows: int) -> list[str]:
     """Return unique, random-looking keys for rows first..first + rows - 1, always the same for the same rows.
 
-    Row i has key number p(i), where p is a permutation that is always the same: a Feistel network on twice as many bits
-    as half of the number of keys has, walked until it is back among them.
+    Row i has key number p(i), where p is a permutation that is always the same: a Feistel network on the fewest bits,
+    an even number, that hold all key numbers.  It is repeated until its result is one.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def _feistel(numbers: AnyArray, half: np.uint64) -> AnyArray:
 
 
 def _mixed(numbers: AnyArray, key: int) -> AnyArray:
-    """Return a 64-bit hash of each number in which every input bit matters; ``key`` selects the hash."""
+    """Return a 64-bit hash of each number, (n,), in which every input bit matters; ``key`` selects the hash."""
     mixed = numbers + np.uint64((key + 1) * _STEP & _ALL_BITS)
     for _ in range(2):
         mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(_MIX)

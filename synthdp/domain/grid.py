@@ -19,7 +19,7 @@ from synthdp.schema.column import Column, Fresh, Interval, Level, Levels, Steps
 
 MAX_POINTS = 32**4
 """Most regular grid points of a column with very many values, finer ones near 0 not counted: four levels of splitting
-into 32 parts.  A safety limit.
+into 32 parts.  More would tell values apart more finely.  A safety limit of memory.
 """
 
 NEAR = 32**3
@@ -101,7 +101,7 @@ class Grid:
         return self.size if self.hidden is None else self.size - 1
 
     def first_steps(self, points: AnyArray) -> AnyArray:
-        """Return the first step of each regular grid point, counted from the lower bound.
+        """Return the first step of each regular grid point, (n,), counted from the lower bound.
 
         All steps for the point after the last.
 
@@ -187,7 +187,7 @@ def grid_of(column: Column) -> Grid:
 
 
 def points_of_today(column: Column, points: AnyArray) -> IntArray:
-    """Convert grid points of an old file, where all had the same width, to those of today that hold their first steps.
+    """Return grid points of an old file, where all had one width, as those of today that hold their first steps, (n,).
 
     Parameters
     ----------
@@ -301,6 +301,9 @@ def _layout(
 
 
 def _parts(interval: Interval) -> int:
-    """Return how many grid points an interval has: at most `MAX_POINTS`, each at least four floats wide."""
+    """Return how many grid points an interval has: at most `MAX_POINTS`, each four floats wide or more.
+
+    Narrower ones could have equal ends after rounding.
+    """
     spacing = math.ulp(max(abs(interval.lower), abs(interval.upper)))
     return int(max(1, min(MAX_POINTS, (interval.upper - interval.lower) / (4 * spacing))))

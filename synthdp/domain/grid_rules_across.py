@@ -45,7 +45,7 @@ class Barrier:
 def barriers_of(layout: Layout) -> tuple[Barrier, ...]:
     """Return the restrictions by rules on two columns, each on the column drawn later, given the earlier one.
 
-    Those of differences of days come last.
+    Rows are drawn under them.  Those of differences of days come last.
     """
     found = [_barrier(layout, one) for one in layout.schema.conditions]
     return (*found, *(one for between in layout.differences.values() for one in _of_days(layout, between)))
@@ -53,9 +53,10 @@ def barriers_of(layout: Layout) -> tuple[Barrier, ...]:
 
 @lru_cache(maxsize=4)
 def open_cells(layout: Layout) -> dict[tuple[int, str], BoolArray]:
-    """Return, for columns with rules within a row, the cells that some row can have that obeys all rules pairwise.
+    """Return the cells, (cells,), that some row can have that obeys all rules pairwise.
 
-    So that no value is drawn which leaves no value for a later column.
+    Only for columns with rules within a row, by table and column.  So no value is drawn which leaves none for a later
+    column.
     """
     inside = [one for one in layout.schema.conditions if one.above[0] == one.below[0]]
     found = {
@@ -150,6 +151,6 @@ def _possible(layout: Layout, condition: Condition) -> BoolArray:
 
 
 def _oriented(rule: Rule, axes: Mapping[str, Axis]) -> BoolArray:
-    """Return which pairs of cells a rule allows, with its axes in the order of ``axes``."""
+    """Return which pairs of cells a rule allows, shaped by the two ``axes`` in their order."""
     possible = rule.possible([axes[name] for name in rule.names])
     return possible if list(rule.names) == list(axes) else possible.T

@@ -132,7 +132,7 @@ class TableLayout:
 
     @property
     def regular_periods(self) -> int:
-        """Number of cells of periods, without missing ones and ones outside of the domain."""
+        """Number of cells of periods, without missing ones and ones outside of the domain; 1 without periods."""
         return 1 if self.periods is None else self.periods.regular
 
 
@@ -204,7 +204,7 @@ class Layout:
         object.__setattr__(self, "differences", differences)
 
     def with_cells(self, cells: Mapping[tuple[str, str], Axis]) -> Layout:
-        """Return the layout with other cells for some columns, by table and column."""
+        """Return the layout with other cells, by table and column, such as finer ones where many rows are."""
         return replace(self, cells={**self.cells, **cells})
 
     def position(self, name: str) -> int:
@@ -234,7 +234,7 @@ class Layout:
     def rows_of_count(self, table: int) -> IntArray:
         """Return the number of rows that each cell of a table's count stands for, (cells,).
 
-        0 for the last, which never occurs.
+        0 for the last, that of numbers out of range, which never occurs.
         """
         layout = self.tables[table]
         if layout.order is Order.PATTERN:

@@ -19,7 +19,7 @@ from synthdp.schema.columns import Identifier
 from synthdp.schema.schema import Schema
 
 MOST_PATTERNS = 2**18
-"""Most sequences of states that are counted in every period.  A safety limit."""
+"""Most sequences of states that are counted in every period, one count each.  A safety limit of memory."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,7 +92,7 @@ class PanelStates:
         return np.asarray(place[self.domain.ravel(self.domain.codes(indices), range(len(self.domain)))])
 
     def rows_of(self, states: IntArray, rng: Generator) -> dict[str, GridIndices]:
-        """Draw rows for some states other than absence, as grid indices by column, uniformly within cells."""
+        """Draw a row for each state, none absence, as grid indices by column, (n,), uniformly within cells."""
         codes = np.unravel_index(self.cells[states], self.domain.shape)
         return {
             axis.name: Refinement.trivial(axis).indices_in(code, rng)

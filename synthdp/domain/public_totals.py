@@ -35,12 +35,12 @@ class PublicTotals:
         return float(self.counts.sum())
 
     def on(self, axis: Axis) -> FloatArray:
-        """Return the rows in each cell of an axis, (cells,), if the totals are of that one column."""
+        """Return the public number of rows in each cell of an axis, (cells,); for totals of that one column only."""
         cells = axis.cells_of(self.points[:, 0].astype(np.uint32)).astype(np.int64)
         return np.asarray(np.bincount(cells, self.counts, minlength=axis.size), np.float64)
 
     def table(self, domain: Domain) -> tuple[tuple[int, ...], FloatArray]:
-        """Return the positions of the columns in a domain, sorted, and the totals in each cell of their table, flat."""
+        """Return the columns' positions in a domain, sorted, and the rows in each cell of their table, (cells,)."""
         places = domain.index(*self.names)
         order = np.argsort(places, kind="stable")
         clique = tuple(places[i] for i in order)

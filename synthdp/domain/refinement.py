@@ -67,7 +67,10 @@ def _groups(column: Column) -> tuple[IntArray, IntArray]:
 
 
 def _multiples(column: Column, grid: Grid, spacing: Fraction) -> IntArray:
-    """Return the grid points that hold the multiples of a spacing; none if these are too few, too many or inexact."""
+    """Return the grid points that hold the multiples of a spacing, (multiples,).
+
+    None if these are fewer than `FEWEST`, more than `MOST`, or too large for exact floats.
+    """
     lower, upper = (Fraction(repr(bound)) for bound in bounds_of(column))  # as written: 0.3 is a multiple of 0.1
     first, last = math.ceil(lower / spacing), math.floor(upper / spacing)
     if not FEWEST <= last - first + 1 <= MOST or max(abs(first), abs(last)) * spacing.numerator > LARGEST_EXACT:
@@ -126,7 +129,7 @@ class Refinement:
 
     @classmethod
     def trivial(cls, axis: Axis) -> Refinement:
-        """Return the refinement in which coarse and fine cells are the same."""
+        """Return the refinement in which coarse and fine cells are the same, for an axis whose cells were not split."""
         return cls(axis, np.arange(axis.size), axis.width.astype(np.float64))
 
     def reweighted(self, weights: FloatArray) -> Refinement:
@@ -164,7 +167,9 @@ class Refinement:
         return self.fine.merged(self.coarse_cell)
 
     def within(self, allowed: BoolArray) -> FloatArray:
-        """Return each grid point's share of its fine cell's rows, (points,); 0 for points that are not allowed.
+        """Return each releasable grid point's share of its fine cell's rows, (points,); 0 for points not allowed.
+
+        Summed by cell, it says which part of a cell's rows meets a condition.
 
         Parameters
         ----------
@@ -232,7 +237,7 @@ class Refinement:
         return narrow(np.clip(found.astype(np.int64), first, last), self.fine.grid.size)
 
     def _likely(self, points: AnyArray) -> FloatArray:
-        """Return the likelihood of grid points relative to others of their fine cell, (n,)."""
+        """Return how likely grid points are beside others of their fine cell, (n,), by ``rounding``; 1 without it."""
         if self.rounding is None:
             return np.ones(len(points))
         return np.asarray(self.rounding[self._classes.cells_of(points.astype(np.uint32))], np.float64)
@@ -246,7 +251,10 @@ class Refinement:
         return found
 
     def table(self, allowed: FloatArray | None = None) -> FloatArray:
-        """Return the fraction of each coarse cell's rows in each fine one, (coarse, fine), up to a factor per row.
+        """Return each fine cell's share of its coarse cell's rows, (coarse, fine), up to a factor per coarse cell.
+
+        By it functions of fine cells, such as conditions, become functions of coarse ones.  Entries of fine cells that
+        lie in another coarse cell are 0.
 
         Parameters
         ----------

@@ -201,7 +201,7 @@ def rule_domain(schema: Schema, rules: Sequence[Rule], *, bins: int) -> Domain:
 
 
 def _cuts(column: Column, marks: Sequence[AnyArray], bins: int) -> AnyArray:
-    """Return the numbers at which a column's marks change, and the borders of ``bins`` equal parts, sorted.
+    """Return one sorted array: the numbers at which a column's marks change, and the borders of ``bins`` equal parts.
 
     Columns that are compared are cut at the numbers of all, so that cells are comparable.
     """

@@ -110,7 +110,10 @@ def cells_named(one: AmongRows, axis: Axis) -> BoolArray:
 
 
 def kept_among(one: AmongRows, points: GridIndices, numbers: AnyArray, parent: IntArray, kept: BoolArray) -> BoolArray:
-    """Return which rows remain, (n,), after all rows that break a rule together with their siblings are dropped.
+    """Return which rows remain, (n,), after rows are dropped until none of one parent breaks a rule between siblings.
+
+    Of equal values the first row stays; a number that falls goes, as do counted rows beyond the most.  Where a parent
+    row has too few counted rows, all its rows go.
 
     Parameters
     ----------

@@ -180,7 +180,7 @@ def _special_within(column: Column, grid: Grid, ends: tuple[Any, Any], name: str
 
 
 def _special_points(column: Column, grid: Grid) -> IntArray:
-    """Return the grid points of the special values that lie between a column's bounds."""
+    """Return the grid points of the special values that lie between a column's bounds, which rules and ranges bind."""
     if not grid.special:
         return np.zeros(0, np.int64)
     return grid.regular + np.flatnonzero(_special_within(column, grid, (None, None), ""))

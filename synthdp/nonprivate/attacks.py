@@ -426,7 +426,7 @@ def _distances(rows: Table, tables: Tables, columns: list[int], k: int) -> tuple
 
 
 def _scaled(table: Table, tables: Tables, columns: list[int]) -> list[AnyArray]:
-    """Return columns for Gower's distance, one float32 array each.
+    """Return columns for Gower's distance, one float32 array, (rows,), each.
 
     Numbers are divided by the range of the synthetic column; missing numbers lie far from all others.  A constant or
     empty column divides by 1.  Codes of labels stay, so that different labels differ by at least 1.
@@ -462,7 +462,7 @@ def _fitting(
 
 
 def _near(guesses: FloatArray, truth: FloatArray) -> IntArray:
-    """Return 1 for each guess of a number that is off by at most 5 %, else 0.
+    """Return 1 for each guess of a number that is off by at most 5 %, else 0, (guesses,).
 
     The error is relative to the mean size of guess and truth, plus 0.01 so that numbers near 0 can be met.  A guess of
     a missing value gives 0.
@@ -482,7 +482,7 @@ def _median(values: FloatArray) -> float:
 
 
 def _grouped(rows: Table, synthetic: Table, keys: list[int]) -> list[IntArray]:
-    """Return for the rows and for the synthetic table a common number of each row's combination of keys.
+    """Return for the rows, (rows,), and for the synthetic table a number for each row's combination of keys.
 
     Rows with the same number have the same keys, by which an attacker looks them up.
     """
@@ -490,7 +490,7 @@ def _grouped(rows: Table, synthetic: Table, keys: list[int]) -> list[IntArray]:
 
 
 def _groups(parts: list[IntArray]) -> list[IntArray]:
-    """Return a group number for each row of several code tables; exactly equal rows have equal numbers."""
+    """Return a group number for each row of several code tables, (rows,) each; equal rows have equal numbers."""
     whole = np.concatenate(parts)
     group = whole[:, 0]
     for j in range(1, whole.shape[1]):

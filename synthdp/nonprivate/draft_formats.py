@@ -25,7 +25,8 @@ FEWEST_DAYS = 5
 18000000 to 21010000 one in 27 is a day, so five are no accident."""
 
 MOST_WORDS = 5
-"""Words among numbers, such as "none", that a draft lists with a number each, at most.  A safety limit."""
+"""Words among numbers, such as "none", that a draft lists with a number each, at most; with more frequent ones the
+column is one of texts.  A safety limit."""
 
 FIRST = 200
 """Different texts, the first in the given order, on which a format is tried first; a failed format then costs little.
@@ -209,8 +210,8 @@ def _number_example(thousands: str, point: str, *, grouped: bool, digits: int | 
 def _likelier(fitting: list[tuple[str, str]], numbers: Mapping[str, int]) -> tuple[str, str]:
     """Return the likeliest (thousands separator, decimal point) of the pairs that read nearly all numbers.
 
-    A comma is taken as a thousands separator if all texts without it have at most three digits, and no text starts with
-    "0,".
+    Digits with a point and no separator are the likeliest.  A comma is taken as a thousands separator if all texts
+    without it have at most three digits, and no text starts with "0,".  Otherwise the first pair counts.
     """
     if ("", ".") in fitting:
         return "", "."

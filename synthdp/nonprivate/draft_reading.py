@@ -130,7 +130,7 @@ def clock_settings(micros: Collection[int]) -> dict[str, Any]:
 
 
 MOST_LEVELS = 100
-"""Levels of any column that a draft lists, at most; longer lists need frequent levels.  A safety limit."""
+"""Levels of any column that a draft lists, at most; longer lists need frequent levels.  A safety limit of length."""
 
 LONGEST_LIST, REPEATS = 500, 10
 """Longest list of levels that a draft writes, such as countries, and the mean rows of a level that a list of more than
@@ -333,7 +333,10 @@ def _is_number(word: str) -> bool:
 
 
 def csv_of(source: Source, missing: Collection[str] | None) -> CsvFormat | None:
-    """Return how a file of texts is read, here and by a release; ``None`` for a table that has types."""
+    """Return the format by which a draft and a release read a file of texts; ``None`` for a table that has types.
+
+    Its texts for missing values are the given ones; for ``None`` those of the source, or the usual ones.
+    """
     if not isinstance(source, TextSource):
         return None
     spelled = source.csv.missing or USUAL_MISSING if missing is None else checked_missing(missing)

@@ -280,7 +280,7 @@ def as_pandas(table: Any, schema: Schema, who: str) -> pd.DataFrame:
 
 
 def _values(column: Column, raw: RawColumn) -> AnyArray:
-    """Return raw values as an array for pandas: levels, times, or numbers; None, NaT or NaN where missing."""
+    """Return raw values as an array for pandas, (rows,): levels, times or numbers; None, NaT or NaN where missing."""
     if isinstance(raw, Labels):
         levels = np.empty(len(raw.levels) + 1, object)
         levels[:-1] = raw.levels

@@ -106,8 +106,8 @@ def look(source: Source, name: str, csv: CsvFormat | None = None) -> Look:
 def _bars(seen: Seen, kind: Column) -> tuple[tuple[str, str, float], ...]:
     """Return the histogram bars between the quantiles `INNER`: (start, end, fraction of the rows).
 
-    Edges are round numbers, for times of microseconds.  Return no bars for less than two different values or fewer than
-    `FREQUENT_ROWS` rows.
+    Starts and ends are texts, of numbers that are round; of times they are round in microseconds.  Return no bars for
+    less than two different values or fewer than `FREQUENT_ROWS` rows.
     """
     if len(seen.counts) < 2 or seen.present < FREQUENT_ROWS:
         return ()

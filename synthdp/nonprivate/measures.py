@@ -105,10 +105,11 @@ def kolmogorov(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema) -> f
 
 
 def kernel_error(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema, *, widths: Sequence[float]) -> float:
-    """Return the largest error over Gaussian-kernel queries on the numeric columns scaled to [-1, 1].
+    """Return the largest absolute difference of both tables' answers to Gaussian-kernel queries, 0 to 1.
 
-    There are 10 000 seeded queries over all widths: f(x) = sum over 10 centres of a_j exp(-|x - c_j|^2 / 2 s^2),
-    averaged over rows.  Centres are uniform in the cube; weights are uniform, scaled to sum 1.
+    They are about the numeric columns scaled to [-1, 1].  There are 10 000 seeded queries over all ``widths`` s: f(x)
+    = sum over 10 centres of a_j exp(-|x - c_j|^2 / 2 s^2), averaged over rows.  Centres are uniform in the cube;
+    weights are uniform, scaled to sum 1.
     """
     a, b = (_some_rows(points(table, schema)) for table in (real, synthetic))
     rng = generator(1)
@@ -189,8 +190,8 @@ def propensity_ratio(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema
 def closest_records(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema) -> dict[str, float]:
     """Return distances between rows by name, which are no evidence about privacy, in either direction.
 
-    They are the median distance of synthetic rows to the closest real row, and of real rows to the closest other real
-    row.  "copies" is the fraction of synthetic rows that equal a real row.
+    "closest_synthetic" is the median Gower distance of synthetic rows to the closest real row, "closest_real" that of
+    real rows to the closest other real row.  "copies" is the fraction of synthetic rows that equal a real row.
     """
     a, b = (_scaled_rows(table, schema) for table in (real, synthetic))
     rng = generator(0)

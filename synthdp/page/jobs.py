@@ -22,7 +22,7 @@ PACKAGE = Path(__file__).resolve().parents[2]
 """Folder from which child processes import this package."""
 
 MOST_BYTES = 64 * 2**20
-"""Longest line of output that the page reads from a child process, in bytes.  A safety limit."""
+"""Longest line of output that the page reads from a child process, in bytes.  A safety limit of memory."""
 
 WORDS = {
     "reading": "Reading the table",

@@ -195,7 +195,7 @@ def _line(text: str) -> str:
 
 
 def _cap_before_the_first_spend(site: Site, text: str) -> None:
-    """Set the cap on the budget before the first release.
+    """Set the cap on the budget of the table's people before the first release, to the epsilon typed in ``text``.
 
     The cap's delta has room for all releases like the first that fit under its epsilon, and for at least
     `LEAST_RELEASES`.

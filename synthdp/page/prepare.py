@@ -81,7 +81,10 @@ async def dictionary(site: Site, request: Request) -> Response:
 
 
 def _take(site: Site, name: str, job: Job) -> None:
-    """Save the answers of a public document for the columns of the table; raise DataError if no column matches."""
+    """Save the answers of a public document for the columns of the table; raise DataError if no column matches.
+
+    ``job.about`` gets three numbers for the screen: answers taken, entries without a column, columns without an entry.
+    """
     if job.state != "done":
         return
     with site.project.changing() as project:

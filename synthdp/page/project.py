@@ -115,7 +115,8 @@ class Project:
     def listed(self, endings: tuple[str, ...]) -> list[tuple[int, str, int]]:
         """Return (number, name, bytes) of the folder's files with one of the endings.
 
-        Links out of the folder are left out.
+        The number is the file's fixed position in ``files``, by which forms name it.  Links out of the folder are left
+        out.
         """
         found = []
         for path in sorted(self.folder.iterdir()):
@@ -269,9 +270,10 @@ class Project:
         return next((name for name in named if name != self.unit()), None)
 
     def request(self) -> dict[str, Any]:
-        """Return the fields of a child's request for a plan or a release: schema, privacy unit, delta and neighbours.
+        """Return the fields of a child's request for a plan or a release.
 
-        The caller adds the epsilon, as a plan has several.
+        They are the schema, the privacy unit and the most rows of one, delta and the neighbours.  The caller adds the
+        epsilon, as a plan has several.
 
         Raises
         ------

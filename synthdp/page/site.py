@@ -19,6 +19,7 @@ from synthdp.page.project import Project
 from synthdp.page.work import UNEXPECTED
 
 T = TypeVar("T")
+"""The type of an element of the list that `numbered` looks in."""
 
 SCREENS = ("table", "people", "columns", "rules", "promise", "release", "publish", "questions", "ledger")
 """Names of the screens in their order."""
@@ -106,9 +107,11 @@ def numbered(things: Sequence[T], number: str, what: str) -> T:
 
 
 def answered(site: Site, screen: Screen, back: str) -> Callable[[Request], Awaitable[Response]]:
-    """Return the handler of a request: it shows a screen, or on an error the screen ``back`` with the error's text.
+    """Return the handler of a request, which calls ``screen``.
 
-    An unexpected error shows a fixed text, because its own text could quote private data.
+    A form with an error leads to the screen ``back`` with the error's text and what was typed; any other request shows
+    the error on the screen "trouble".  A form about another table than the current one is not handled.  An unexpected
+    error shows a fixed text, because its own text could quote private data.
     """
 
     async def respond(request: Request) -> Response:

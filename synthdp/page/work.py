@@ -51,7 +51,7 @@ BOARD, SUMS, REPORT = "for-the-board", "SHA256SUMS", "report.html"
 """Names in a release's folder: the folder for a board, its file of checksums, and its report."""
 
 MOST_LINES = 200
-"""Rows of an answer that the page shows, at most.  A safety limit."""
+"""Rows of an answer that the page shows, at most.  A safety limit of space."""
 
 SECONDS_TO_END = 5.0
 """Seconds that a job has to clean up after it was stopped.  A safety limit of time."""

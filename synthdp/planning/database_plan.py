@@ -83,7 +83,7 @@ class DatabasePlan:
     discovered: Mapping[str, float] = field(default_factory=dict)
 
     def to_document(self) -> dict[str, Any]:
-        """Return the plan as a dictionary for JSON."""
+        """Return the plan's fields by name, as a dictionary for JSON."""
         return asdict(self) | {"advice": list(self.advice)}
 
     def __str__(self) -> str:

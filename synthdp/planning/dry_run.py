@@ -145,7 +145,7 @@ PRICES = (0.7, 0.5, 0.35, 0.25, 0.15, 0.1)
 more exactly, and each takes a dry run.  A convention."""
 
 MOST_NAMES = 10
-"""Most columns that one line of assumptions names.  A safety limit."""
+"""Most columns that one line of assumptions names.  More would make the line long.  A convention."""
 
 UNIT = "synthdp's unit of privacy"
 """Name of the column of privacy units in a simulated table."""
@@ -339,7 +339,7 @@ def _run(
 def noise_of_counts(measured: Iterable[Measurements], *, growth: float = 1.0) -> dict[int, float]:
     """Return the noise stddev of one- and two-column marginals in a release, in rows, by number of columns.
 
-    For one column the smallest stddev is returned, for two columns the median.
+    For one column the smallest stddev is returned, for two columns the median; a number without tables is left out.
 
     Parameters
     ----------
@@ -374,7 +374,7 @@ def _best_unbiased(schema: Schema, loss: PrivacyLoss, adjacency: Adjacency, *, r
 
 
 def _coded_anew(drawn: dict[str, GridIndices], found: Schema, schema: Schema) -> dict[str, GridIndices]:
-    """Return rows drawn under a discovered schema as grid points of the schema that the rows were simulated by.
+    """Return rows drawn under a discovered schema as grid points, (rows,) by column, of the schema of the simulation.
 
     Both sides can then be compared.
     """
@@ -579,7 +579,7 @@ def _advice(epsilon: float, rows: int, errors: dict[int, Distances], independent
 
 
 MOST_PAIRS = 6
-"""Most pairs of columns that one sentence names.  A safety limit."""
+"""Most pairs of columns that one sentence names.  More would make the sentence long.  A convention."""
 
 
 def pairs_outside(workload: Any, names: Sequence[str]) -> tuple[Clique, ...]:
@@ -591,7 +591,10 @@ def pairs_outside(workload: Any, names: Sequence[str]) -> tuple[Clique, ...]:
 
 
 def cost_of_workload(found: Plan, alike: Plan, outside: Sequence[Clique], names: Sequence[str]) -> str:
-    """Return a sentence on the extra error of the pairs of columns outside a workload.
+    """Return a sentence on how far the pairs of columns outside a workload are off, with the workload and without it.
+
+    Both errors are rows of 100 (mean total variation distance), by which the user sees what the workload costs these
+    pairs.  The first `MOST_PAIRS` pairs are named.
 
     Parameters
     ----------

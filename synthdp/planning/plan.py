@@ -267,7 +267,9 @@ class Plans(list[Plan]):
         return render("plans.html", text=curve(self), picture=self.plot()._repr_html_() if picture else "")
 
     def plot(self) -> Picture:
-        """Return a picture of the expected error against epsilon.
+        """Return a picture of the expected error of two-column marginals against epsilon, in rows of 100.
+
+        For a table of one column it is that column's error.
 
         A notebook shows the picture, and its ``save`` method writes it.
 
@@ -301,7 +303,7 @@ def _points(plans: Sequence[Plan]) -> list[tuple[float, float]]:
 def accuracy_chart(plans: Sequence[Plan]) -> str:
     """Return an SVG chart of the expected error against epsilon, with the recommended epsilon marked.
 
-    Return "" for fewer than two epsilons.
+    The error is that of `_points`, in rows of 100.  Return "" for fewer than two epsilons.
     """
     points = _points(plans)
     if len(points) < 2:

@@ -69,9 +69,9 @@ class ClassOffsets(LinearFamily):
 
     @property
     def bounds(self) -> RecordBounds:
-        """The sensitivity: an added row moves one sum by at most 1.
+        """The sensitivity, in 1 / `UNIT` of half a class's width: an added row moves one class's sum by at most `UNIT`.
 
-        A replaced one moves two, or one by its class's range.
+        A replaced row moves the sums of two classes, or one by the range of the distances in that class.
         """
         high, low = self._offsets.max(axis=0), self._offsets.min(axis=0)
         each = sorted(int(one) for one in np.maximum(np.abs(high), np.abs(low)))

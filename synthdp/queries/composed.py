@@ -50,7 +50,7 @@ class Stack(LinearFamily):
 
     @property
     def denominator(self) -> int:
-        """The whole number that stands for 1: the largest of the parts' denominators."""
+        """The whole number that stands for 1 in an answer, for exact sums: the largest of the parts' denominators."""
         return max(part.denominator for part in self.parts)
 
     @property
@@ -122,7 +122,10 @@ class Subset(LinearFamily):
         return self.family.finish(self.family.sums(codes))[self.positions]
 
     def _at_most(self, norms: Norms) -> Norms:
-        """Return bounds on the norms of the chosen queries from the norms of all; a query may be chosen several times."""
+        """Return bounds on how far a record moves the chosen queries, from those for all.
+
+        A query may be chosen several times.
+        """
         repeats = int(np.unique(self.positions, return_counts=True)[1].max())
         return Norms.within(self.k, norms.linf, l1=norms.l1 * repeats, l2_squared=norms.l2_squared * repeats)
 
@@ -186,11 +189,9 @@ class FittingRows(LinearFamily):
 
 
 def counted_apart(queries: LinearQueries) -> LinearQueries:
-    """Return queries that do not count values outside of the domain together with others.
+    """Return queries that do not count values outside of the domain together with others; the same if they never did.
 
-    The same ones if they never did.
-
-    A row with such a value in one column still counts in the tables of its other columns.
+    Of `Marginals` a row with such a value still counts in the tables of its other columns; to other queries it adds 0.
     """
     domain = domain_with_misfits(queries.domain)
     if domain is queries.domain:

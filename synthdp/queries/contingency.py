@@ -79,7 +79,7 @@ class NoisyTable:
     def parts(self) -> Iterable[Clique]:
         """The sets of columns whose main effect or interaction the table measures.
 
-        All subsets, or only the whole clique.
+        All subsets of the clique; if the interaction is ``alone``, only the whole clique.
         """
         return (self.clique,) if self.alone else subsets_of(self.clique)
 
@@ -133,7 +133,7 @@ def merged_cells(groups: Sequence[IntArray]) -> IntArray:
 
 
 def normalised(weights: FloatArray) -> FloatArray:
-    """Return weights divided by their positive sum; unchanged if the sum is 1 except for rounding."""
+    """Return weights divided by their positive sum, same shape; unchanged if the sum is 1 except for rounding."""
     total = weights.sum()
     return weights if abs(total - 1) < _NORMALISED else np.asarray(weights / total, np.float64)
 

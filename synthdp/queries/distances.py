@@ -50,7 +50,7 @@ class Score:
         return self.queries.k
 
     def sums(self, codes: Codes) -> Totals:
-        """Return the sums of the queries over some rows."""
+        """Return the sums of ``queries`` over some rows, (queries.k,)."""
         return self.queries.sums(codes)
 
 
@@ -121,7 +121,7 @@ class MarginalDistances(Score):
 
     @property
     def cells_added(self) -> int:
-        """Length of the array of counts that `add_sums` adds to."""
+        """Length of the array of counts of rows that `add_sums` adds to: all cells of the tables."""
         return self.queries.k
 
     def finish(self, sums: Totals) -> Totals:
@@ -212,7 +212,10 @@ def pair_tables(totals: Totals, shape: Sequence[int]) -> Iterator[tuple[Totals, 
 
 
 def _with_first(counts: AnyArray, total: int) -> AnyArray:
-    """Return counts with that of the first cell, total minus the others, put in front: indicators leave it out."""
+    """Return a column's counts of all cells, (cells,), from those of all but the first, which indicators leave out.
+
+    That of the first is ``total`` minus the others.
+    """
     return np.concatenate([[total - counts.sum()], counts])
 
 
@@ -293,7 +296,7 @@ class PairDistances:
 
     @property
     def cells_added(self) -> int:
-        """Number of counts, (1 + cells beyond the first of each column) squared."""
+        """Number of counts of rows, one per pair of indicators: (1 + cells beyond the first of each column) squared."""
         return indicators(self.domain.shape) ** 2
 
     @property
@@ -302,7 +305,7 @@ class PairDistances:
         return RecordBounds.of(Norms.within(self.k, self.denominator))
 
     def sums(self, codes: Codes) -> Totals:
-        """Return the counts of pairs of indicators in some rows, (cells_added,), that `finish` makes distances of."""
+        """Return how many of some rows have each pair of indicators, (cells_added,); `finish` makes distances of it."""
         totals = np.zeros(self.cells_added, np.int64)
         self.add_sums(totals, codes, adding=nullcontext())
         return totals

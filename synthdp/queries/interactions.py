@@ -135,12 +135,12 @@ class Interactions(LinearFamily):
         return np.concatenate(parts)
 
     def split(self, answers: FloatArray) -> list[FloatArray]:
-        """Cut a vector of all answers into one flat table per interaction, in rows, over the cells that are kept."""
+        """Cut a (k,) vector of all answers into a flat table per interaction, in rows, over the cells that are kept."""
         ends = np.cumsum([math.prod(shape) for shape in self.shapes])
         return [part / scale for part, scale in zip(np.split(answers, ends[:-1]), self.scales, strict=True)]
 
     def noisy_tables(self, answers: FloatArray, stddev: float) -> list[NoisyTable]:
-        """Return answers as tables known by their interaction alone; see `TellsNoisyTables`."""
+        """Return (k,) noisy answers as one table per clique, known by its interaction alone; see `TellsNoisyTables`."""
         found, kept = [], [np.flatnonzero(cells) for cells in self.kept]
         for clique, values, shape, scale in zip(
             self.cliques, self.split(answers), self.shapes, self.scales, strict=True
@@ -177,7 +177,7 @@ class Interactions(LinearFamily):
 
 
 def _together(parts: Sequence[tuple[Norms, int]]) -> Norms:
-    """Return the norms of several vectors side by side, each multiplied by its weight."""
+    """Return the norms of several vectors, each multiplied by its weight, side by side: of all interactions."""
     return Norms(
         sum(norms.l1 * weight for norms, weight in parts),
         sum(norms.l2_squared * weight**2 for norms, weight in parts),

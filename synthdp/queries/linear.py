@@ -82,7 +82,7 @@ class Total(LinearFamily):
         return np.ones((len(codes), 1), np.int64)
 
     def sums(self, codes: Codes) -> Totals:
-        """Return the number of rows."""
+        """Return the number of rows, (1,)."""
         return np.array([len(codes)], np.int64)
 
 

@@ -35,7 +35,7 @@ from synthdp.queries.protocol import Statistic
 
 MOST_CELLS = 65_536
 """Most cells of a table from which several smaller ones are summed: its cells are numbered in two bytes.  A safety
-limit.
+limit of memory.
 """
 
 FEW_TABLES = 2
@@ -99,7 +99,7 @@ def add_tables(
 
 
 def _tables(codes: Codes, shape: Sequence[int], cliques: Sequence[Clique]) -> Iterator[tuple[int, Totals]]:
-    """Yield the position and the flat table of counts of every clique."""
+    """Yield the position and the flat table of counts of rows, (cells,), of every clique, small cliques first."""
     most_cells = min(MOST_CELLS, len(codes))
     for ways in sorted({len(clique) for clique in cliques}):
         members = [i for i, clique in enumerate(cliques) if len(clique) == ways]
@@ -111,7 +111,7 @@ def _tables(codes: Codes, shape: Sequence[int], cliques: Sequence[Clique]) -> It
 def _tables_in_packs(
     codes: Codes, shape: Sequence[int], cliques: Sequence[Clique], members: Sequence[int], packs: Sequence[Clique]
 ) -> Iterator[tuple[int, Totals]]:
-    """Yield the positions and flat tables of some cliques, where columns are packed into few numbers.
+    """Yield the positions and flat tables of counts, (cells,), of the cliques at ``members``, from packed columns.
 
     Cliques whose columns lie in the same packs are summed out of one count.
     """
@@ -142,7 +142,7 @@ def _tables_in_packs(
 def _between_packs(
     table: Totals, packs: Sequence[Clique], shape: Sequence[int], cliques: Mapping[int, Clique]
 ) -> Iterator[tuple[int, Totals]]:
-    """Yield the tables of cliques with one column in each pack, from the joint table of all columns of the packs.
+    """Yield the number and flat table, (cells,), of cliques with one column in each pack, from the packs' joint table.
 
     All at once, each axis times the indicators of its columns' cells: whole numbers below 2^53, so exact.
     """
@@ -310,11 +310,11 @@ class Marginals(LinearFamily):
         add_tables(totals, codes, self.domain.shape, self.cliques, adding=adding)
 
     def split(self, answers: AnyArray) -> list[AnyArray]:
-        """Cut a vector of all answers into one flat table per clique."""
+        """Cut a (k,) vector of all answers into one flat table per clique, (cells,) each."""
         return np.split(answers, self.offsets[1:-1])
 
     def noisy_tables(self, answers: FloatArray, stddev: float) -> list[NoisyTable]:
-        """Return noisy answers as tables for a fit; see `TellsNoisyTables`."""
+        """Return (k,) noisy answers as one table per clique, for a fit; see `TellsNoisyTables`."""
         return [
             NoisyTable(
                 clique=tuple(sorted(clique)),
@@ -354,7 +354,7 @@ class Marginals(LinearFamily):
 
 
 def _moves(cells: int) -> Norms:
-    """Return the norms of a change by 1 in each of ``cells`` cells."""
+    """Return the norms of a change by 1 in each of ``cells`` cells, as a replaced row makes it in two of each table."""
     return Norms(cells, cells, min(cells, 1))
 
 

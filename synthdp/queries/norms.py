@@ -147,7 +147,9 @@ class RecordBounds:
 
 
 def column_norms(columns: AnyArray) -> Norms:
-    """Return the largest norms among the columns of a matrix of whole numbers, exactly; (k, m) -> one of each.
+    """Return the largest l1, squared l2 and maximum norm among the m columns of a (k, m) matrix of whole numbers.
+
+    They are exact.  Each column is what one row may change in k sums, so that these are the statistic's sensitivity.
 
     Raises
     ------

@@ -90,7 +90,7 @@ class ClippedProducts(LinearFamily):
 
     @property
     def bounds(self) -> RecordBounds:
-        """The sensitivity: a record adds a vector of Euclidean length at most ``norm``."""
+        """The sensitivity: a record adds a vector of Euclidean length ``norm`` at most, in 1 / ``denominator``."""
         return RecordBounds.of(Norms.within(self.k, self.norm, l2_squared=self.norm**2))
 
     def features(self, codes: Codes) -> Features:
@@ -189,7 +189,7 @@ class PairProducts(LinearFamily):
 
     @property
     def bounds(self) -> RecordBounds:
-        """The sensitivity: a record changes each answer by at most ``most``."""
+        """The sensitivity: a record changes each answer by at most ``most``, in 1 / ``denominator``."""
         return RecordBounds.of(Norms.within(self.k, self.most))
 
     def features(self, codes: Codes) -> Features:
@@ -208,7 +208,7 @@ def scores_of(scores: Sequence[IntArray], codes: Codes) -> IntArray:
 
 
 def _checked(domain: Domain, scores: Sequence[IntArray]) -> tuple[IntArray, ...]:
-    """Return scores as int64 arrays; raise an error unless they fit the domain and their products are exact."""
+    """Return scores as int64 arrays, (size,) per column; raise unless they fit the domain and products are exact."""
     if len(domain) < 2 or [len(score) for score in scores] != list(domain.shape):
         raise ParameterError(
             "scores must hold one array of whole numbers per column, with one number per cell, for at least two columns"

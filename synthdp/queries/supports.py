@@ -32,7 +32,9 @@ digits). A safety limit.
 """
 
 _ESCAPES = str.maketrans({"\\": "\\\\", BETWEEN: "\\u", MISSING: "\\0"})
-"""How characters with a meaning in record keys are escaped inside of a part."""
+"""How characters with a meaning in record keys are escaped inside of a part: a text is then never taken for a
+separator or a missing value.
+"""
 
 _ORIGINALS = {"\\": "\\", "u": BETWEEN, "0": MISSING}
 """The escaped characters, by the letter that follows the backslash; the inverse of `_ESCAPES`."""
@@ -73,7 +75,7 @@ def values_of(key: str) -> tuple[str | None, ...]:
 
 
 def _unescaped(part: str) -> str:
-    """Return a part of a record key with its escaped characters restored."""
+    """Return the text that a part of a record key stands for, with its escaped characters restored."""
     if "\\" not in part:
         return part
     letters = iter(part)

@@ -191,7 +191,7 @@ def chebyshev(x: FloatArray, degree: int) -> FloatArray:
 
 
 def tensor_terms(columns: Sequence[int], t: int) -> tuple[Term, ...]:
-    """Return all products of cosines of degree below t over some columns, except the constant: t^d - 1 terms."""
+    """Return all products of cosines of degree below ``t`` over d columns, except the constant: t^d - 1 terms."""
     degrees = itertools.product(range(t), repeat=len(columns))
     return tuple(
         tuple(Cosine(j, m) for j, m in zip(columns, degree, strict=True) if m) for degree in degrees if any(degree)
