@@ -350,8 +350,9 @@ def _chosen(
 ) -> tuple[_Chosen, IntArray]:
     """Return which rows of table ``i`` enter the records, and (persons,) 1 for persons of whom some row does not.
 
-    A row does not enter if there are too many, or if it has no used parent row or no regular period where one is
-    needed.  ``owner`` numbers each row's person; ``chosen`` holds the choices of the tables above.
+    With each row come its person, its parent's position and its slot in the record.  A row does not enter if there are
+    too many, or its period has another row where one is allowed.  Nor does it without a used parent row, or a regular
+    period where one is needed.  ``owner`` numbers each row's person; ``chosen`` holds the choices of the tables above.
     """
     kind = layout.tables[i]
     table = tables[kind.name]
@@ -524,5 +525,9 @@ def _count(record: list[GridIndices], places: IntArray, parent: _Chosen, counts:
 
 
 def _flag(record: list[GridIndices], places: IntArray, values: IntArray) -> None:
-    """Write one value for each person, (persons,), into the records' column ``places[0]``."""
+    """Write one value for each person, (persons,), into the records' column ``places[0]``.
+
+    The values say how a person's rows differ from what a record can hold, such as 1 where rows of a table were left
+    out.
+    """
     record[places[0]][:] = values

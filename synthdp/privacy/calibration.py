@@ -313,7 +313,11 @@ def _gaussian(l2: float, mu: float, k: int) -> Calibration:
 
 
 def _composed_laplace(norms: Norms, loss: ApproxDP, *, k: int) -> Calibration:
-    """Return the smaller of two Laplace noises: for the L1 norm without delta, or for k composed coordinates."""
+    """Return the smaller of two Laplace noises for k sums that cost an (epsilon, delta).
+
+    One is for the L1 norm at the whole epsilon, without delta.  The other is for the maximum norm, at the epsilon at
+    which k composed coordinates cost the whole.
+    """
     each = composition.split(loss.epsilon, k, delta=loss.delta)
     scales = noise.laplace_scale(norms.l1, epsilon=loss.epsilon), noise.laplace_scale(norms.linf, epsilon=each)
     sensitivity = norms.l1 if scales[0] <= scales[1] else norms.linf

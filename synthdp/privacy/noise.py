@@ -56,8 +56,8 @@ _SQUARES = 2**126
 integers."""
 
 _SLACK = 1e-10
-"""Relative error added to tail probabilities; it covers double-precision rounding of sums and of the normal tail, down
-to chances of 1e-300."""
+"""Relative error that is added to tail probabilities, and taken off the argument of the normal tail.  It covers
+double-precision rounding of sums and of the normal tail, down to chances of 1e-300."""
 
 _RANGES = 2**12
 """Numbers of keys of one unit, up to this one, that are bounded one by one; larger numbers are bounded by this many

@@ -18,7 +18,8 @@ Key = tuple[str, str, str, str]
 """Table and column of the parent row or of the other row, then table and column of the row."""
 
 SAME = (Kind.STEP, Kind.BEFORE, Kind.SIBLING, Kind.ENTRY)
-"""Kinds of person marginals that count pairs of rows of one table."""
+"""Kinds of person marginals that count pairs of rows of one table, in which relations between these rows are looked
+for."""
 
 
 def clear_pairs(release: Release[DatabaseModel]) -> frozenset[Key]:

@@ -41,13 +41,13 @@ MOST_LEVELS = 256
 safety limit."""
 
 _WHOLE = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"})
-"""DuckDB's integer types of at most 64 bits."""
+"""DuckDB's integer types whose values fit in 64 signed bits, so that SQL bins them exactly, as BIGINT."""
 
 _REAL = frozenset({"FLOAT", "DOUBLE"})
-"""DuckDB's floating-point types."""
+"""DuckDB's floating-point types, which SQL bins exactly, as DOUBLE."""
 
 _FIRST_WHOLE, _LAST_WHOLE = -(2**63), 2**63 - 1
-"""The smallest and the largest 64-bit integer."""
+"""The smallest and the largest 64-bit integer, between which the first value of each bin is searched."""
 
 
 MOST_RUNS = 1024

@@ -133,9 +133,10 @@ class SparkSource:
             self._encoded = None
 
     def _encode(self, schema: Schema, unit: str | None, bound: Bound | None) -> tuple[Any, int]:
-        """Return the rows as grid indices, in a Spark DataFrame kept by the executors, and its number of partitions.
+        """Return the rows as grid indices, in a Spark DataFrame, and the number of partitions of the source.
 
-        With a privacy unit, rows beyond its limit are left out.
+        Executors keep the rows if they can.  By the number `sums` decides whether partial sums are first added up by a
+        shuffle.  With a privacy unit, rows beyond its limit are left out.
         """
         # All that the encoded rows depend on; the very same schema, for Categorical([1]) equals Categorical([True]).
         settings: _Settings = (schema, unit, bound)

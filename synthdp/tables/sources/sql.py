@@ -258,7 +258,11 @@ class SqlSource:
     def _packed(
         self, schema: Schema, stages: Mapping[str, Stages], extra: Sequence[str]
     ) -> Iterator[tuple[list[GridIndices | RawColumn], dict[str, RawColumn]]]:
-        """Yield blocks of a schema's columns as grid indices or raw values, and of the ``extra`` columns as raw values."""
+        """Yield blocks of a schema's columns, and of the ``extra`` ones as raw values.
+
+        Columns with ``stages`` are encoded by the database, which packs the grid indices of several into one integer to
+        send fewer bytes.  The others come as raw values.
+        """
         query, packs, values = self._packing(schema, stages, extra)
         asked = [WHOLE] * len(packs) + [self._asked_as(name, name in extra) for name in values]
         with asking():
@@ -274,7 +278,8 @@ class SqlSource:
     def _asked_as(self, name: str, is_name: bool) -> SelectedColumn:
         """Return how a query selects a column.
 
-        Identifiers are selected as texts, so that clipping cannot merge two persons.
+        An identifier (``is_name``) is selected as text if its type would be clipped, such as a date, since clipping
+        could merge two persons.  Other columns are selected as usual.
         """
         return self._columns[name].as_name() if is_name else self._columns[name]
 

@@ -30,8 +30,8 @@ _FARTHEST = 2**62
 """Largest integer value encoded in SQL; beyond it 64-bit arithmetic could overflow.  A safety limit."""
 
 _MOST_DIGITS = 2**50
-"""Largest number of steps, or denominator, of decimal values encoded in SQL.  Beyond it floats may be one step off. A
-safety limit."""
+"""Largest numerator or denominator of decimal values encoded in SQL, and largest bound of a column of PostgreSQL
+numerics that are cast to floats.  Beyond it floats may be one step off.  A safety limit."""
 
 _LEAST = 1e-290
 """Smallest absolute value of a PostgreSQL numeric that is cast to a float unchanged; smaller ones are replaced by it,
