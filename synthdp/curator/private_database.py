@@ -110,7 +110,7 @@ class PrivateDatabase(PrivateTable):
 
     @property
     def _slab_rows(self) -> int:
-        """The number of persons whose records are encoded at once: fewer, the more columns a record has."""
+        """The number of persons whose records are encoded at once, to bound memory: fewer, the more columns it has."""
         return max(LEAST_PERSONS, 2 * SLAB_ROWS // len(self.schema))
 
     def _layout(self) -> Layout:

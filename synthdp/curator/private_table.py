@@ -177,7 +177,7 @@ class PrivateTable:
         return self._block_totals(statistic)
 
     def _block_totals(self, statistic: Statistic) -> Totals:
-        """Return a statistic's exact sums, (k,), from blocks of encoded rows."""
+        """Return a statistic's exact sums, (k,), from blocks of encoded rows, where the source cannot sum by itself."""
         return statistic.finish(self._block_sums(statistic))
 
     def _block_sums(self, statistic: Statistic) -> Totals:

@@ -502,7 +502,10 @@ class SeriesRoom:
         return [np.asarray(sums[f"sums{i}"], np.int64) for i in range(len(sums))]
 
     def _exact(self, queries: Sequence[Statistic]) -> list[IntArray]:
-        """Return the exact integer sums of statistics over this period's rows, (k,) each."""
+        """Return the exact integer sums of statistics over this period's rows, (k,) each, to be noised or stored.
+
+        Rows that were taken back count -1 in them.
+        """
         rows = PeriodRows.of(self._stores[-1:], self._schema, self.terms.adjacency)
         return [np.asarray(one, np.int64) for one in rows.exact_each(list(queries))]
 
@@ -527,5 +530,8 @@ class SeriesRoom:
                 )
 
     def _questions(self, period: int) -> list[str]:
-        """Return the names of the private records of a period's answered questions."""
+        """Return the names of the private records of a period's answered questions, one each.
+
+        They show that the period was begun, and hold the exact sums that `keep` stores.
+        """
         return self._state.names(f"{QUESTION}{period:04}-")

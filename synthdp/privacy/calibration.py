@@ -325,7 +325,7 @@ def _composed_laplace(norms: Norms, loss: ApproxDP, *, k: int) -> Calibration:
 
 
 def _plan(law: NoiseLaw, scale: float, k: int, sensitivity: float) -> Calibration:
-    """Return a `Calibration` of k answers with noise of one scale and no multiplication."""
+    """Return a `Calibration` of k answers with noise of one scale, added to the sums as they are (resolution 1)."""
     return Calibration(Noise(law=law, scale=scale, k=k), 1, sensitivity)
 
 

@@ -217,11 +217,11 @@ class Relations:
 
     @property
     def _total(self) -> float:
-        """Estimated number of rows, at least 1."""
+        """Estimated number of rows, at least 1, by which fractions of rows become counts."""
         return max(self.direct.total[0], 1.0)
 
     def _add(self, pair: tuple[int, int], evidence: Evidence) -> None:
-        """Add evidence about a pair of columns."""
+        """Add evidence about a pair of columns, of which there may be several, to be tested for a relation."""
         self.evidence.setdefault(pair, []).append(evidence)
 
     def _shares(self, column: int) -> FloatArray:

@@ -264,7 +264,7 @@ _LONGEST_HEADER = 1 << 20
 """Most bytes that are read to find the first line.  A safety limit."""
 
 _WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-"""Byte-order marks of encodings with two bytes a character."""
+"""The byte-order marks of UTF-16, by which a file with two bytes a character is recognised."""
 
 
 def detected(path: str | PathLike[str], known: CsvFormat) -> CsvFormat:

@@ -340,7 +340,7 @@ class SqlSource:
                 link.close()
 
     def insert(self, link: Link, frames: Iterable[Any]) -> None:
-        """Append pyarrow tables over an open connection, within its transaction."""
+        """Append pyarrow tables over an open connection, in its transaction, which may hold related tables too."""
         if self._table is None:
             raise ParameterError("rows cannot be written to a query: give table= instead of query=")
         tables = iter(frames)
@@ -382,7 +382,10 @@ class SqlSource:
         return self._link
 
     def _selected(self, wanted: Sequence[SelectedColumn], dialect: str) -> str:
-        """Return a query that selects some columns of the rows."""
+        """Return a query of the ``wanted`` columns of all rows, in this order, each as its safe SQL expression.
+
+        The results are named c0, c1, ...
+        """
         parts = [asked.sql.format(quoted(asked.name, dialect)) for asked in wanted] or ["1"]
         named = ", ".join(f"{part} AS {quoted(f'c{i}', dialect)}" for i, part in enumerate(parts))
         return f"SELECT {named} FROM {self._rows(dialect)}"  # noqa: S608 - names are quoted, the query is the caller's
