@@ -284,6 +284,8 @@ def _look_at(
 ) -> tuple[Column, Column | None, float, float]:
     """Discover what one column leaves undeclared: its type, its range or its frequent labels.
 
+    ``part`` is what the noise of all its steps may cost, of the ``loss`` for all columns; only labels need both.
+
     Returns
     -------
     The column with its type; the same completed, or ``None`` if nothing was found; how many rows a label or power of
@@ -501,7 +503,10 @@ def _raw(table: PrivateTable, name: str) -> Iterable[RawColumn]:
 
 
 def _with_heaps(column: Column, heaps: tuple[float, ...]) -> Column:
-    """Return a numeric column that declares sentinel values (such as 99999 for "no answer"), and others unchanged."""
+    """Return a numeric column that declares ``heaps`` as its special values, and a column of another type unchanged.
+
+    They are sentinels, such as 99999 for "no answer".
+    """
     if isinstance(column, Integer):
         return replace(column, special=tuple(map(int, heaps)))
     return replace(column, special=heaps) if isinstance(column, Continuous) else column

@@ -462,7 +462,7 @@ def _much_outside(counts: NoisyCounts, first: int, last: int, *, held: NoisyCoun
     """Return whether bins outside ``first`` to ``last`` hold more than a small fraction of the numbers, beyond noise.
 
     No single bin may be significant, and yet all may hold many numbers.  Total minus inside has less noise than a sum
-    of the bins outside.
+    of the bins outside.  ``held`` is how many numbers there are, by an earlier histogram.
     """
     stddev = math.hypot(held.stddev, counts.stddev * math.sqrt(last - first))
     outside = held.rows - float(counts.rows[first:last].sum())

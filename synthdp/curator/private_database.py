@@ -397,7 +397,8 @@ def _parents(
 ) -> IntArray:
     """Return, for each row of table ``i``, the position of its parent among the parent table's used rows, else -1.
 
-    Rows are limited and ordered for each parent.  For the root table it is the number of the row's person.
+    Rows are limited and ordered for each parent.  For the root table it is the number of the row's person.  ``owner``
+    numbers each row's person; ``chosen`` holds the used rows of the tables above.
     """
     kind = layout.tables[i]
     if kind.order is Order.ROOT:
@@ -450,7 +451,7 @@ def _ranked(parent: IntArray, salt: AnyArray, values: Sequence[AnyArray], usable
     """Return the indices of the usable rows, grouped by parent, in a random-looking order within each parent.
 
     A hash of the person, the row's values and the number of equal rows before decides the order.  So no other person's
-    rows change it.
+    rows change it.  ``salt`` (n,) is from the hash of each row's person.
     """
     rows = np.flatnonzero(usable)
     parent, salt = parent[rows], salt[rows]
@@ -485,8 +486,8 @@ def _differences(
 ) -> IntArray:
     """Return, (rows,) for table ``i``, the grid index of the days between two date columns; unused rows get 0.
 
-    The record holds these days as a column of their own.
-    ``between`` names the columns, the first of them in this table or one above.
+    The record holds these days as a column of their own.  ``between`` names the columns, the first of them in this
+    table or one above.  ``chosen`` holds the used rows of the tables down to this one.
     """
     schema, found = layout.schema, chosen[i]
     above, rows = i, np.arange(len(found.rows))
@@ -517,7 +518,10 @@ def _put(record: list[GridIndices], places: IntArray, found: _Chosen, values: An
 
 
 def _count(record: list[GridIndices], places: IntArray, parent: _Chosen, counts: tuple[IntArray, IntArray]) -> None:
-    """Write each used parent row's sum of ``counts`` (its number of rows, or the bits of its periods) into the records."""
+    """Write each used parent row's sum of ``counts`` (its number of rows, or the bits of its periods) into the records.
+
+    Slot s of ``parent`` goes to column ``places[s]``.
+    """
     total = np.bincount(counts[0], counts[1], minlength=len(parent.person)).astype(np.int64)
     for slot, place in enumerate(places):
         here = parent.slot == slot

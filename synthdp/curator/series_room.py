@@ -408,7 +408,8 @@ class SeriesRoom:
         """Return a period's encoded rows and the (n, 2) hashes of its units; exhausted units are left out.
 
         A unit is exhausted if it had rows in as many earlier periods as the terms allow.  No unit is tracked where all
-        may have rows in every period.
+        may have rows in every period.  ``before`` are the records of all earlier periods, which hold the hashes of
+        their units.
         """
         adjacency, most, (table, taken_back) = self.terms.adjacency, self.terms.most_periods, tables
         units = None
@@ -420,7 +421,11 @@ class SeriesRoom:
         return found, np.zeros((0, 2), np.uint64) if units is None else units.seen
 
     def _book(self, factor: IntArray, *, start: int, last: int, mu: float, weight: int, chosen: bool) -> None:
-        """Write a plan to disk before its first question, if the rest of the budget covers it; refuse to change it later."""
+        """Write a plan to disk before its first question, if the rest of the budget covers it.
+
+        Refuse to change it later.  Its values are as in `open_plan`; ``chosen`` says that a program chose its first
+        questions.
+        """
         terms = self.terms
         check_number("mu", mu, above=0)
         factor, weight = np.asarray(factor), whole("weight", weight, least=1)

@@ -180,7 +180,11 @@ def plan_watch(loss: PrivacyLoss, *, max_alarms: int, alarm_share: float, rows: 
 
 
 def _plan(alarms: Part, counts: Part, max_alarms: int, rows: int) -> AboveThresholdPlan:
-    """Return the noise scales of a sparse vector session, from the loss for comparisons and the loss for noisy counts."""
+    """Return the noise scales of a sparse vector session, from the loss for comparisons and the loss for noisy counts.
+
+    ``alarms`` pays for all comparisons, ``counts`` for all ``max_alarms`` noisy counts; ``rows`` is the most rows of a
+    unit.
+    """
     redrawn = not isinstance(alarms, PureDP)
     together = 1 if redrawn else max_alarms
     epsilon = _pure_part(alarms.split(max_alarms)) if redrawn else _pure_part(alarms)

@@ -212,9 +212,10 @@ def calibrate(norms: Norms, loss: PrivacyLoss, *, k: int, law: NoiseLaw | None =
 
 
 def plan_selection(linf: int, loss: PrivacyLoss, *, law: SelectionLaw | None = None) -> Selection:
-    """Return the selection mechanism with the least noise for a loss: permute-and-flip, or under zCDP the exponential one.
+    """Return the least noisy selection mechanism for a loss: permute-and-flip, or under zCDP the exponential one.
 
-    A selection by it costs at most ``loss``, for neighbours that move every score by at most ``linf``.
+    A selection by it costs at most ``loss``, for neighbours that move every score by at most ``linf``.  ``law`` insists
+    on one of the two.
 
     Raises
     ------

@@ -364,7 +364,8 @@ def _plain(places: IntArray) -> list[int]:
 def _connected(size: int, pairs: Sequence[tuple[int, int]]) -> list[int]:
     """Return each column's connected component, named by its smallest column; ``pairs`` are the edges.
 
-    Columns of one component may be related through others, though their pair was not measured.
+    Columns of one component may be related through others, though their pair was not measured.  There are ``size``
+    columns, numbered from 0.
     """
     group = list(range(size))
     for a, b in pairs:

@@ -270,7 +270,8 @@ _WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 def detected(path: str | PathLike[str], known: CsvFormat) -> CsvFormat:
     """Return a CSV format whose delimiter and encoding, where unknown, are guessed from the file's header line alone.
 
-    Other lines are private, and must not decide how the file is read.
+    Other lines are private, and must not decide how the file is read.  ``known`` says what is known; its texts for
+    missing values are kept.
 
     Raises
     ------

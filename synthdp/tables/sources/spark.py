@@ -113,7 +113,10 @@ class SparkSource:
     def sums(
         self, statistic: Statistic, schema: Schema, *, unit: str | None = None, bound: Bound | None = None
     ) -> Totals:
-        """Return a statistic's exact integer sums over all rows, computed and added on the executors."""
+        """Return a statistic's exact integer sums over all rows, computed and added on the executors.
+
+        See `SummingSource.sums`.
+        """
         with _asking(), _own_python(self._table.sparkSession), _compiled(self._table.sparkSession):
             encoded, parts = self._encode(schema, unit, bound)
             added = encoded.mapInArrow(_Summing(statistic, schema), "sums binary")

@@ -204,7 +204,7 @@ class SqlSource:
     ) -> Totals | None:
         """Return a statistic's exact sums counted in the database, if ``push="counts"``.
 
-        Else ``None``: rows are counted here.
+        Else ``None``: rows are counted here.  See `SummingSource.sums`.
         """
         if self._push != "counts":
             return None
@@ -241,9 +241,10 @@ class SqlSource:
     def _packing(
         self, schema: Schema, stages: Mapping[str, Stages], extra: Sequence[str]
     ) -> tuple[str, list[list[str]], list[str]]:
-        """Return a query of packed grid indices and of values, each pack's columns, and the columns that come as values.
+        """Return a query of packed grid indices and values, each pack's columns, and the columns that come as values.
 
-        Packs put the grid indices of several columns into one integer, which saves bytes.
+        Packs put the grid indices of several columns into one integer, which saves bytes.  Columns with ``stages`` are
+        packed; the others, and the ``extra`` ones, come as values.
         """
         packs = packs_of(schema, [*stages])
         values = [name for name in [*schema, *extra] if name not in stages or name in extra]

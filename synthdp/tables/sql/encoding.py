@@ -316,7 +316,7 @@ def _of_decimals(steps: Steps, grid: Grid, value: str, j: int, words: Words) -> 
     """Return SQL stages for the grid index of a decimal number; ``None`` if it has too many digits for exact floats.
 
     The steps are counted by the encoder's own operations on floats.  What is clipped first here is clipped afterwards
-    there.
+    there.  ``j`` is a number that no other column of the query has.
     """
     denominator, ends = steps.denominator or 1, [steps.offset + at * steps.size for at in (steps.first, steps.last)]
     if max(*map(abs, ends), denominator) > _MOST_DIGITS:
@@ -339,7 +339,10 @@ def _of_decimals(steps: Steps, grid: Grid, value: str, j: int, words: Words) -> 
 
 
 def _of_interval(interval: Interval, grid: Grid, value: str, j: int, words: Words) -> Stages | None:
-    """Return SQL stages for the grid index of a real number; ``None`` if the bounds are too wide or too narrow for it."""
+    """Return SQL stages for the grid index of a real number; ``None`` if the bounds are too wide or too narrow for it.
+
+    ``j`` is a number that no other column of the query has.
+    """
     lower, upper, parts = float(interval.lower), float(interval.upper), grid.regular
     if not _NARROWEST <= upper - lower <= _WIDEST or max(abs(lower), abs(upper)) > _WIDEST:
         return None
