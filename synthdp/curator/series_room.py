@@ -194,7 +194,9 @@ class SeriesRoom:
         return Curator(GuardedTable(rows, terms, extra_columns=(), answering=answering), budget=GaussianDP(mu))
 
     def keep(self, measurements: Sequence[Measurements]) -> tuple[int, ...]:
-        """Store the exact sums of the measured statistics that later periods ask again: earlier rows are not read again.
+        """Store the exact sums of the statistics that later periods ask again, so that earlier rows are not read again.
+
+        These are the measured ones that are sums over rows.
 
         Returns
         -------
