@@ -70,9 +70,10 @@ def _smallest(owner: IntArray, digest: AnyArray, columns: Sequence[GridIndices],
 
 
 def _hashes(parts: Sequence[AnyArray]) -> AnyArray:
-    """Return the first 128 bits of each row's SHA-256, (n, 2) uint64; each part is hashed as eight hexadecimal digits.
+    """Return the first 128 bits of the SHA-256 of each row's parts, (n, 2) uint64, to choose a unit's rows.
 
-    A SQL database can compute the same.
+    Each of ``parts``, (n,) or (n, k), is hashed as eight hexadecimal digits a number.  A SQL database can compute the
+    same.
     """
     written = np.column_stack(parts).astype(">u4").tobytes().hex().encode()
     width = len(written) // len(parts[0])

@@ -860,7 +860,8 @@ class Curator:
     def _forget_since(self, before: tuple[int, int, int], charged: Sequence[tuple[Item, int | None]]) -> None:
         """Undo charges, receipt items and drawn answers of a question that failed: no answer left the curator.
 
-        ``before`` holds the lengths of the lists of items, answers and entries before the question.
+        ``before`` holds the lengths of the lists of items, answers and entries before the question.  ``charged`` holds
+        its items with their ledger entries.
         """
         items, measured, entries = before
         for item, entry in charged:

@@ -284,6 +284,8 @@ def _look_at(
 ) -> tuple[Column, Column | None, float, float]:
     """Discover what one column leaves undeclared: its type, its range or its frequent labels.
 
+    ``part`` is what the noise of all its steps may cost, of the ``loss`` for all columns; only labels need both.
+
     Returns
     -------
     The column with its type; the same completed, or ``None`` if nothing was found; how many rows a label or power of
@@ -319,7 +321,10 @@ def nothing_found(schema: Schema, why: str, takes: Callable[[Schema], bool]) -> 
 
 
 def _hidden(column: Column) -> Column:
-    """Return a column without a finding with placeholder values: bounds 0 to 1, or a single label "other"."""
+    """Return a column without a finding with placeholder values, as its values stay unknown.
+
+    They are the bounds 0 to 1, or a single label: the column's ``other``, else "other".
+    """
     if isinstance(column, Categorical):
         other = column.other or OTHERS[0]
         return replace(column, levels=(other,), other=other)
@@ -493,12 +498,15 @@ def histogram_plan(adjacency: Adjacency, loss: PrivacyLoss, bins: int) -> Calibr
 
 
 def _raw(table: PrivateTable, name: str) -> Iterable[RawColumn]:
-    """Yield the raw values of one column, one block of rows at a time, in rows of bounded contribution."""
+    """Yield one column's raw values, block by block, in rows of bounded contribution, to count histograms of them."""
     return (block[name] for block in table.raw_blocks((name,)))
 
 
 def _with_heaps(column: Column, heaps: tuple[float, ...]) -> Column:
-    """Return a numeric column that declares sentinel values (such as 99999 for "no answer"), and others unchanged."""
+    """Return a numeric column that declares ``heaps`` as its special values, and a column of another type unchanged.
+
+    They are sentinels, such as 99999 for "no answer".
+    """
     if isinstance(column, Integer):
         return replace(column, special=tuple(map(int, heaps)))
     return replace(column, special=heaps) if isinstance(column, Continuous) else column
@@ -513,7 +521,10 @@ def _of_numbers(column: Column, bin_of: Callable[[FloatArray], FloatArray]) -> C
 
 
 def _present(raw: RawColumn) -> FloatArray:
-    """Return the finite numbers of a raw column as floats; missing and infinite values and texts are dropped."""
+    """Return the finite numbers of a raw column as floats, (some,), whose histogram bins are counted.
+
+    Missing and infinite values and texts are dropped.
+    """
     if isinstance(raw, Labels):
         raw = numbers_of_labels(raw)
     values = raw.values.astype(np.float64)

@@ -97,7 +97,10 @@ def of_tables(
 
 
 def _least(schema: Schema, name: str, part: PrivacyLoss, loss: PrivacyLoss, adjacency: Adjacency) -> float:
-    """Return how many rows a label, or a power of two, of one column needs to stand out of the noise of its discovery."""
+    """Return how many rows a label, or a power of two, of one column needs to stand out of the noise of its discovery.
+
+    ``part`` is what that noise may cost, of the ``loss`` for all columns.
+    """
     column = schema[name]
     if isinstance(column, Categorical):
         part = part.fraction(1 - KIND_SHARE) if isinstance(column, Untyped) else part

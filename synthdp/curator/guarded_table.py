@@ -44,7 +44,7 @@ class Answering:
     def plan(
         self, queries: Statistic | KeyStatistic, loss: PrivacyLoss, *, adjacency: Adjacency, law: NoiseLaw | None
     ) -> Calibration:
-        """Return the noise for a query: the least for which its answer costs no more than ``loss``."""
+        """Return the noise for a query: the least for which its answer costs at most ``loss``; of ``law``, if given."""
         return calibrate(adjacency.sensitivity(queries), loss, k=queries.k, law=law)
 
     def noised(self, plan: Calibration, exact: IntArray) -> IntArray:

@@ -117,8 +117,9 @@ class Ledger:
     def reserve(self, dataset: str, loss: PrivacyLoss, *, what: str, adjacency: Adjacency = _ONE_ROW) -> Reservation:
         """Write a spend before it happens and return its number.
 
-        Costs ``loss``, for the neighbours ``adjacency`` of the release that asks.  Whoever holds the very number that is
-        returned, and nobody who knows its digits, may make the entry smaller once, or return it.
+        Costs ``loss``, for the neighbours ``adjacency`` of the release that asks.  Whoever holds the very number that
+        is returned, and nobody who knows its digits, may make the entry smaller once, or return it.  ``what`` says what
+        it is for, unless the ledger has a note for all its spends.
 
         Warns
         -----
@@ -412,7 +413,7 @@ class Ledger:
         """Warn that a data set has no cap, for its name may be misspelt and escape the cap of the right one.
 
         The warning suggests data sets of similar names, with a cap or without; if there are none, up to 3 that have a
-        cap.
+        cap.  ``new`` says that the ledger has not seen this name before.
         """
         capped = [
             name for (name,) in db.execute("SELECT name FROM datasets WHERE cap IS NOT NULL ORDER BY name").fetchall()

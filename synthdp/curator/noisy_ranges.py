@@ -44,7 +44,8 @@ numbers, and widens more ranges by noise.  Tuned; not measured.
 """
 
 BESIDE_FEW, FEW = 1e-3, 0.05
-"""`BESIDE_FEW` replaces `BESIDE` where its threshold is above the fraction `FEW` of the numbers: to clip such a
+"""`BESIDE_FEW`, a larger probability per bin that noise alone widens a range, replaces `BESIDE` where numbers are few.
+That is where the count that `BESIDE` requires of a bin is above the fraction `FEW` of the numbers.  To clip such a
 fraction costs more than a range that is too wide.  A larger `BESIDE_FEW` or a smaller `FEW` clips fewer numbers, and
 widens more ranges by noise.  Tuned; not measured."""
 
@@ -242,9 +243,10 @@ def may_stay(counts: NoisyCounts, part: float, lower: float, upper: float, *, wh
 
 
 def parts_of_range(lower: float, upper: float, *, whole: bool, most: int) -> tuple[float, float, int]:
-    """Return a range and its number of equal-width bins, at most ``most``, and one per integer if numbers are whole.
+    """Return (lower, upper, bins): a range, and into how many equal-width bins a histogram divides it.
 
-    For whole numbers the ends are rounded outwards, so that bins have integer borders.
+    There are ``most`` bins; for whole numbers at most one per integer.  Their ends are rounded outwards, so that bins
+    have integer borders.
     """
     if not whole:
         return lower, upper, most
@@ -357,10 +359,12 @@ def spacing_bins(spacings: Sequence[Fraction], values: FloatArray) -> FloatArray
 
 
 def spacing_of(counts: NoisyCounts, spacings: Sequence[Fraction], *, width: float) -> Fraction | None:
-    """Return the finest spacing that a significant count of numbers needs, ``None`` if there is none.
+    """Return the spacing to which a column's numbers are rounded, or ``None`` if they keep all digits.
 
-    A spacing that is wide for the range would move numbers far.  It is taken only if at most `OFF_DIGITS` of the
-    numbers may have a finer one, noise included.
+    It is the finest that a significant count of numbers needs, unless that is wide for the range and would move other
+    numbers far.  Then it is the widest such that at most `OFF_DIGITS` of the numbers may need a finer one, noise
+    included.  ``None`` if no count is significant, no spacing suits, or a significant number of values is a multiple of
+    none.
 
     Parameters
     ----------
@@ -439,10 +443,10 @@ def _filled(counts: NoisyCounts) -> tuple[int, int]:
 
 
 def _with_neighbours(counts: NoisyCounts, first: int, last: int, most: int | None) -> tuple[int, int]:
-    """Return a range of bins with as many neighbours in all as twice its length, so that unseen values stay inside.
+    """Return a range of bins, (first, after last), widened by neighbours, so that values that noise hides stay inside.
 
-    If this exceeds ``most`` bins there are fewer neighbours, but at least one on either side.  An odd neighbour goes to
-    the side with more rows.
+    There are twice as many neighbours as bins in the range.  If all would be more than ``most`` bins there are fewer,
+    but at least one on either side.  An odd neighbour goes to the side with more rows.
     """
     wanted = 2 * (last - first)
     spare = wanted if most is None else min(wanted, max(most - (last - first), 2))
@@ -458,7 +462,7 @@ def _much_outside(counts: NoisyCounts, first: int, last: int, *, held: NoisyCoun
     """Return whether bins outside ``first`` to ``last`` hold more than a small fraction of the numbers, beyond noise.
 
     No single bin may be significant, and yet all may hold many numbers.  Total minus inside has less noise than a sum
-    of the bins outside.
+    of the bins outside.  ``held`` is how many numbers there are, by an earlier histogram.
     """
     stddev = math.hypot(held.stddev, counts.stddev * math.sqrt(last - first))
     outside = held.rows - float(counts.rows[first:last].sum())
@@ -466,7 +470,10 @@ def _much_outside(counts: NoisyCounts, first: int, last: int, *, held: NoisyCoun
 
 
 def _surely_filled(counts: NoisyCounts) -> tuple[int, int]:
-    """Return the range of bins, as (first, after last), without the ends that surely hold hardly any numbers."""
+    """Return a range of bins, as (first, after last), without the ends that surely hold hardly any numbers.
+
+    A column's range may be cut to it.  All bins are returned if nothing would be left.
+    """
     most = HARDLY_ANY * counts.rows.sum()
     parts = len(counts.rows)
     noise = SURELY * counts.stddev * np.sqrt(np.arange(1, parts + 1))
@@ -483,16 +490,16 @@ def _width(lower: float, upper: float, *, whole: bool) -> float:
 
 
 def _least_span(gap: float, *, apart: bool, whole: bool) -> float:
-    """Return the least distance of two numbers on either side of a gap of width ``gap`` between bins.
+    """Return the least distance of two numbers on either side of a gap of width ``gap``, at least 0.
 
-    Whole numbers in bins that are apart differ by at least one more than the whole part of the gap.  A range may then
-    be shown to be hardly wider than its numbers.
+    Whole numbers that are ``apart``, in two different bins, differ by one more than the whole part of the gap.  A range
+    may then be shown to be hardly wider than its numbers.
     """
     return math.floor(gap) + 1.0 if whole and apart else max(gap, 0.0)
 
 
 def _multiples(values: FloatArray, spacing: Fraction) -> BoolArray:
-    """Return a mask of the values that are multiples of a spacing, up to floating-point rounding."""
+    """Return an (n,) mask of the values that are multiples of a spacing, up to rounding, to count roundings."""
     with np.errstate(over="ignore", invalid="ignore"):  # a warning would tell of one far value
         if spacing.denominator == 1:
             return np.asarray(np.fmod(values, float(spacing)) == 0)

@@ -110,7 +110,7 @@ class PrivateDatabase(PrivateTable):
 
     @property
     def _slab_rows(self) -> int:
-        """The number of persons whose records are encoded at once: fewer, the more columns a record has."""
+        """The number of persons whose records are encoded at once, to bound memory: fewer, the more columns it has."""
         return max(LEAST_PERSONS, 2 * SLAB_ROWS // len(self.schema))
 
     def _layout(self) -> Layout:
@@ -350,8 +350,9 @@ def _chosen(
 ) -> tuple[_Chosen, IntArray]:
     """Return which rows of table ``i`` enter the records, and (persons,) 1 for persons of whom some row does not.
 
-    A row does not enter if there are too many, or if it has no used parent row or no regular period where one is
-    needed.  ``owner`` numbers each row's person; ``chosen`` holds the choices of the tables above.
+    With each row come its person, its parent's position and its slot in the record.  A row does not enter if there are
+    too many, or its period has another row where one is allowed.  Nor does it without a used parent row, or a regular
+    period where one is needed.  ``owner`` numbers each row's person; ``chosen`` holds the choices of the tables above.
     """
     kind = layout.tables[i]
     table = tables[kind.name]
@@ -396,7 +397,8 @@ def _parents(
 ) -> IntArray:
     """Return, for each row of table ``i``, the position of its parent among the parent table's used rows, else -1.
 
-    Rows are limited and ordered for each parent.  For the root table it is the number of the row's person.
+    Rows are limited and ordered for each parent.  For the root table it is the number of the row's person.  ``owner``
+    numbers each row's person; ``chosen`` holds the used rows of the tables above.
     """
     kind = layout.tables[i]
     if kind.order is Order.ROOT:
@@ -449,7 +451,7 @@ def _ranked(parent: IntArray, salt: AnyArray, values: Sequence[AnyArray], usable
     """Return the indices of the usable rows, grouped by parent, in a random-looking order within each parent.
 
     A hash of the person, the row's values and the number of equal rows before decides the order.  So no other person's
-    rows change it.
+    rows change it.  ``salt`` (n,) is from the hash of each row's person.
     """
     rows = np.flatnonzero(usable)
     parent, salt = parent[rows], salt[rows]
@@ -484,8 +486,8 @@ def _differences(
 ) -> IntArray:
     """Return, (rows,) for table ``i``, the grid index of the days between two date columns; unused rows get 0.
 
-    The record holds these days as a column of their own.
-    ``between`` names the columns, the first of them in this table or one above.
+    The record holds these days as a column of their own.  ``between`` names the columns, the first of them in this
+    table or one above.  ``chosen`` holds the used rows of the tables down to this one.
     """
     schema, found = layout.schema, chosen[i]
     above, rows = i, np.arange(len(found.rows))
@@ -516,7 +518,10 @@ def _put(record: list[GridIndices], places: IntArray, found: _Chosen, values: An
 
 
 def _count(record: list[GridIndices], places: IntArray, parent: _Chosen, counts: tuple[IntArray, IntArray]) -> None:
-    """Write each used parent row's sum of ``counts`` (its number of rows, or the bits of its periods) into the records."""
+    """Write each used parent row's sum of ``counts`` (its number of rows, or the bits of its periods) into the records.
+
+    Slot s of ``parent`` goes to column ``places[s]``.
+    """
     total = np.bincount(counts[0], counts[1], minlength=len(parent.person)).astype(np.int64)
     for slot, place in enumerate(places):
         here = parent.slot == slot
@@ -524,5 +529,9 @@ def _count(record: list[GridIndices], places: IntArray, parent: _Chosen, counts:
 
 
 def _flag(record: list[GridIndices], places: IntArray, values: IntArray) -> None:
-    """Write one value for each person, (persons,), into the records' column ``places[0]``."""
+    """Write one value for each person, (persons,), into the records' column ``places[0]``.
+
+    The values say how a person's rows differ from what a record can hold, such as 1 where rows of a table were left
+    out.
+    """
     record[places[0]][:] = values

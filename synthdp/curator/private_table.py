@@ -110,7 +110,8 @@ class PrivateTable:
     def key_counts(self, columns: tuple[str, ...]) -> Mapping[str, int]:
         """Return how often each record key (the text of some columns' values) occurs.
 
-        Of each unit at most as many rows are counted as may count.  The same key costs one pass over the rows.
+        Of each unit at most as many rows are counted as may count.  The counts are kept, so that asking for the same
+        columns again reads no rows.
 
         Only a noised statistic of them may leave.
         """
@@ -176,7 +177,7 @@ class PrivateTable:
         return self._block_totals(statistic)
 
     def _block_totals(self, statistic: Statistic) -> Totals:
-        """Return a statistic's exact sums, (k,), from blocks of encoded rows."""
+        """Return a statistic's exact sums, (k,), from blocks of encoded rows, where the source cannot sum by itself."""
         return statistic.finish(self._block_sums(statistic))
 
     def _block_sums(self, statistic: Statistic) -> Totals:

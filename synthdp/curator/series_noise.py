@@ -102,7 +102,8 @@ def lattice(norms: Norms, mu: float, k: int, first: int) -> RepeatedNoise:
     """Return Gaussian noise of ``k`` sums for a budget ``mu``; sums are multiplied by its ``resolution`` before noise.
 
     That is a multiple of ``first``, the first entry of the series' factor.  So the weighted sums of later periods are
-    whole numbers too, and noise of one integer lattice can be added to all.
+    whole numbers too, and noise of one integer lattice can be added to all.  ``norms`` bound what a unit can change of
+    the sums.
     """
     l2 = root_up(norms.l2_squared)
     wanted = min(max(LEAST_SIGMA * mu / l2, 1.0), float(FINEST))

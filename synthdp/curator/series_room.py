@@ -194,7 +194,9 @@ class SeriesRoom:
         return Curator(GuardedTable(rows, terms, extra_columns=(), answering=answering), budget=GaussianDP(mu))
 
     def keep(self, measurements: Sequence[Measurements]) -> tuple[int, ...]:
-        """Store the exact sums of the measured statistics that later periods ask again: earlier rows are not read again.
+        """Store the exact sums of the statistics that later periods ask again, so that earlier rows are not read again.
+
+        These are the measured ones that are sums over rows.
 
         Returns
         -------
@@ -408,7 +410,8 @@ class SeriesRoom:
         """Return a period's encoded rows and the (n, 2) hashes of its units; exhausted units are left out.
 
         A unit is exhausted if it had rows in as many earlier periods as the terms allow.  No unit is tracked where all
-        may have rows in every period.
+        may have rows in every period.  ``before`` are the records of all earlier periods, which hold the hashes of
+        their units.
         """
         adjacency, most, (table, taken_back) = self.terms.adjacency, self.terms.most_periods, tables
         units = None
@@ -420,7 +423,11 @@ class SeriesRoom:
         return found, np.zeros((0, 2), np.uint64) if units is None else units.seen
 
     def _book(self, factor: IntArray, *, start: int, last: int, mu: float, weight: int, chosen: bool) -> None:
-        """Write a plan to disk before its first question, if the rest of the budget covers it; refuse to change it later."""
+        """Write a plan to disk before its first question, if the rest of the budget covers it.
+
+        Refuse to change it later.  Its values are as in `open_plan`; ``chosen`` says that a program chose its first
+        questions.
+        """
         terms = self.terms
         check_number("mu", mu, above=0)
         factor, weight = np.asarray(factor), whole("weight", weight, least=1)
@@ -502,7 +509,10 @@ class SeriesRoom:
         return [np.asarray(sums[f"sums{i}"], np.int64) for i in range(len(sums))]
 
     def _exact(self, queries: Sequence[Statistic]) -> list[IntArray]:
-        """Return the exact integer sums of statistics over this period's rows, (k,) each."""
+        """Return the exact integer sums of statistics over this period's rows, (k,) each, to be noised or stored.
+
+        Rows that were taken back count -1 in them.
+        """
         rows = PeriodRows.of(self._stores[-1:], self._schema, self.terms.adjacency)
         return [np.asarray(one, np.int64) for one in rows.exact_each(list(queries))]
 
@@ -527,5 +537,8 @@ class SeriesRoom:
                 )
 
     def _questions(self, period: int) -> list[str]:
-        """Return the names of the private records of a period's answered questions."""
+        """Return the names of the private records of a period's answered questions, one each.
+
+        They show that the period was begun, and hold the exact sums that `keep` stores.
+        """
         return self._state.names(f"{QUESTION}{period:04}-")

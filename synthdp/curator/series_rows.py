@@ -83,7 +83,7 @@ class PeriodRows(PrivateTable):
     def of(
         cls, periods: Sequence[EncodedPeriod], schema: Schema, adjacency: Adjacency, *, weight: int = 1
     ) -> PeriodRows:
-        """Return a private table of the encoded rows of some periods, with their corrections."""
+        """Return a private table of the encoded rows of some periods, corrected; each row counts ``weight`` times."""
         back = tuple(one.taken_back for one in periods if one.taken_back is not None)
         stores = tuple(one.rows for one in periods)
         return cls(None, schema, adjacency, stores=stores, taken_back=back, weight=weight)
@@ -243,7 +243,8 @@ def encoded(
 ) -> EncodedPeriod:
     """Return one period's rows as grid indices, with at most as many rows of a unit, new or taken back, as may count.
 
-    Removing one unit changes at most as many rows of the result as the adjacency says.
+    Removing one unit changes at most as many rows of the result as the adjacency says.  ``secret`` is the key of the
+    fingerprint that comes with them.
 
     Raises
     ------

@@ -271,7 +271,10 @@ class SparseVector:
             yield table
 
     def _exchange(self, before: _State, after: _State) -> None:
-        """Replace the session's state; raise PrivacyError if another query (of a signal handler) changed it meanwhile."""
+        """Replace the session's state ``before`` by ``after``, if no other query changed it meanwhile.
+
+        PrivacyError is raised if one did, such as a query of a signal handler: no state is used twice.
+        """
         if self._state is not before:
             raise PrivacyError("ask() was called before the previous ask() returned: ask one query at a time")
         self._state = after  # nothing comes in between: neither line calls anything

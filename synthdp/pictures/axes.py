@@ -34,6 +34,8 @@ IN_A_ROW = 3
 def figure_of(panels: Sequence[Draw], *, title: str, stamp: str = "") -> Figure:
     """Return a matplotlib figure with one chart for each panel.
 
+    ``stamp`` is a warning that stands in red above the title, if it is given.
+
     Raises
     ------
     ParameterError

@@ -193,7 +193,10 @@ def derived_values(model: SyntheticModel, indices: Mapping[str, GridIndices]) ->
 
 
 def computed_view(schema: Schema, name: str, raw: RawColumn) -> ColumnView:
-    """Return the view of a column from its values in synthetic rows, without intervals."""
+    """Return the view of a column from its values in synthetic rows.
+
+    It has no intervals, because it is for columns that answers with intervals cannot count.
+    """
     if isinstance(raw, Labels):
         return _shares_of_levels(name, raw)
     missing = np.zeros(len(raw.values), np.bool_) if raw.missing is None else raw.missing
@@ -212,7 +215,11 @@ def _shares_of_levels(name: str, raw: Labels) -> ColumnView:
 
 
 def _shares_of_numbers(name: str, raw: Numbers, known: FloatArray, *, spacing: float) -> ColumnView:
-    """Return the view of numbers: percentages of rows in bins of equal width."""
+    """Return the view of numbers: percentages of rows in bins of equal width.
+
+    ``known`` (some,) are the numbers that are not missing, ``spacing`` is the distance of adjacent ones, 0 for real
+    numbers.
+    """
     rows = max(len(raw.values), 1)
     missing = (Bar("missing", 100 * (rows - len(known)) / rows),) if len(known) < rows else ()
     if not len(known):

@@ -192,7 +192,11 @@ def _grid(
     name: str,
     width: float = 0.0,
 ) -> str:
-    """Return a grid of boxes as SVG, with row names on the left and column names below; wide names are aslant."""
+    """Return a grid of boxes as SVG, with row names on the left and column names below; wide names are aslant.
+
+    A cell is (row, column, value from 0 to 1, description, text); a larger value is darker.  ``side`` is the width and
+    height of a box, ``width`` the least of the grid, in SVG units.
+    """
     across, down = side
     before = [shortened(row, 112.0) for row in rows]
     left = GAP + max(width_of(row) for row in before) + GAP

@@ -113,8 +113,9 @@ class AboveThresholdPlan:
     def silence_bound(self, threshold: float, *, beta: float) -> float:
         """Return a bound, in rows, on the errors of all guesses that got no answer; it holds with probability 1 - beta.
 
-        Query noise is never negative, so silence means |q - guess| < threshold + the level's noise, which exceeds b
-        ln(1/beta) with probability beta.
+        Query noise is never negative, so silence means |q - guess| < threshold + the level's noise.  In c draws this
+        noise, of scale b, exceeds b ln(c/beta) with probability beta at most.  Here c is ``max_alarms`` where it is
+        drawn anew, else 1.
         """
         runs = self.max_alarms if self.redrawn else 1
         return threshold + (self.level_scale * math.log(runs / beta) + 1) / DENOMINATOR
@@ -179,7 +180,11 @@ def plan_watch(loss: PrivacyLoss, *, max_alarms: int, alarm_share: float, rows: 
 
 
 def _plan(alarms: Part, counts: Part, max_alarms: int, rows: int) -> AboveThresholdPlan:
-    """Return the noise scales of a sparse vector session, from the loss for comparisons and the loss for noisy counts."""
+    """Return the noise scales of a sparse vector session, from the loss for comparisons and the loss for noisy counts.
+
+    ``alarms`` pays for all comparisons, ``counts`` for all ``max_alarms`` noisy counts; ``rows`` is the most rows of a
+    unit.
+    """
     redrawn = not isinstance(alarms, PureDP)
     together = 1 if redrawn else max_alarms
     epsilon = _pure_part(alarms.split(max_alarms)) if redrawn else _pure_part(alarms)

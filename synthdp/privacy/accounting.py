@@ -115,7 +115,7 @@ def gdp_to_delta(mu: float, epsilon: float) -> float:
 
 
 def _gdp_to_delta(mu: float, epsilon: float) -> float:
-    """Return an upper bound of the δ at ε of μ-Gaussian DP (Dong, Roth, Su 2022, corollary 2.13), rounding included."""
+    """Return `gdp_to_delta` of checked numbers, rounding included, for a search that asks it often."""
     near, far = epsilon / mu - mu / 2, epsilon / mu + mu / 2
     density = math.exp(-near * near / 2) / math.sqrt(2 * math.pi)
     first = density * _mills(near) if near > 0 else float(ndtr(-near))

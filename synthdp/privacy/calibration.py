@@ -212,9 +212,10 @@ def calibrate(norms: Norms, loss: PrivacyLoss, *, k: int, law: NoiseLaw | None =
 
 
 def plan_selection(linf: int, loss: PrivacyLoss, *, law: SelectionLaw | None = None) -> Selection:
-    """Return the selection mechanism with the least noise for a loss: permute-and-flip, or under zCDP the exponential one.
+    """Return the least noisy selection mechanism for a loss: permute-and-flip, or under zCDP the exponential one.
 
-    A selection by it costs at most ``loss``, for neighbours that move every score by at most ``linf``.
+    A selection by it costs at most ``loss``, for neighbours that move every score by at most ``linf``.  ``law`` insists
+    on one of the two.
 
     Raises
     ------
@@ -313,7 +314,11 @@ def _gaussian(l2: float, mu: float, k: int) -> Calibration:
 
 
 def _composed_laplace(norms: Norms, loss: ApproxDP, *, k: int) -> Calibration:
-    """Return the smaller of two Laplace noises: for the L1 norm without delta, or for k composed coordinates."""
+    """Return the smaller of two Laplace noises for k sums that cost an (epsilon, delta).
+
+    One is for the L1 norm at the whole epsilon, without delta.  The other is for the maximum norm, at the epsilon at
+    which k composed coordinates cost the whole.
+    """
     each = composition.split(loss.epsilon, k, delta=loss.delta)
     scales = noise.laplace_scale(norms.l1, epsilon=loss.epsilon), noise.laplace_scale(norms.linf, epsilon=each)
     sensitivity = norms.l1 if scales[0] <= scales[1] else norms.linf
@@ -321,7 +326,7 @@ def _composed_laplace(norms: Norms, loss: ApproxDP, *, k: int) -> Calibration:
 
 
 def _plan(law: NoiseLaw, scale: float, k: int, sensitivity: float) -> Calibration:
-    """Return a `Calibration` of k answers with noise of one scale and no multiplication."""
+    """Return a `Calibration` of k answers with noise of one scale, added to the sums as they are (resolution 1)."""
     return Calibration(Noise(law=law, scale=scale, k=k), 1, sensitivity)
 
 

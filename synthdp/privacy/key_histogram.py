@@ -59,7 +59,10 @@ class HistogramPlan:
         return {key: round(count / self.resolution) for key, count in found.items()}
 
     def item(self, step: str, loss: PrivacyLoss, *, answers: int) -> Item:
-        """Return the receipt's line on this histogram: its noise, threshold mechanism and loss."""
+        """Return the receipt's line on this histogram: its noise, threshold mechanism and loss.
+
+        ``answers`` is the number of counts that the line states.
+        """
         return Item(
             step=step,
             mechanism=f"thresholded {self.law}",

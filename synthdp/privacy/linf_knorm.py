@@ -79,7 +79,11 @@ class _Envelope:
 
 @lru_cache(maxsize=128)
 def _envelope(dimension: int, scale: Fraction) -> _Envelope:
-    """Return the staircase for a dimension and a scale, by exact comparisons only, so that no float error biases a draw."""
+    """Return the staircase by which halfwidths of cubes are drawn: the mode of their weights, the width of its steps.
+
+    Their weights are w(k) = (2k+1)^R e^(−k/scale), with R = ``dimension``.  Each step is half as high as the one
+    before.  Comparisons are exact, so that no float error biases a draw.
+    """
     mode = max(0, math.floor(dimension * scale - Fraction(1, 2)))  # not above the real maximiser, up to which w rises
     while _compare(dimension, scale, high=mode + 1, low=mode) > 0:
         mode += 1

@@ -56,8 +56,8 @@ _SQUARES = 2**126
 integers."""
 
 _SLACK = 1e-10
-"""Relative error added to tail probabilities; it covers double-precision rounding of sums and of the normal tail, down
-to chances of 1e-300."""
+"""Relative error that is added to tail probabilities, and taken off the argument of the normal tail.  It covers
+double-precision rounding of sums and of the normal tail, down to chances of 1e-300."""
 
 _RANGES = 2**12
 """Numbers of keys of one unit, up to this one, that are bounded one by one; larger numbers are bounded by this many
@@ -424,6 +424,8 @@ def gaussian_threshold_delta(rows: int, *, scale: float, threshold: int, resolut
 def gaussian_threshold_for(rows: int, *, scale: float, delta: float, resolution: int = 1) -> int:
     """Return the smallest threshold at which `gaussian_threshold_delta` is at most ``delta``.
 
+    ``rows`` is the most rows of a unit; counts were multiplied by ``resolution``.
+
     Raises
     ------
     ParameterError
@@ -461,7 +463,10 @@ def gaussian_scale(l2_squared: int, *, rho: float) -> float:
 
 
 def noisy_max_scale(linf_sensitivity: int, *, epsilon: float, monotonic: bool) -> float:
-    """Return the smallest float scale at which `noisy_max_epsilon` is at most ``epsilon``."""
+    """Return the smallest float scale at which `noisy_max_epsilon` is at most ``epsilon``.
+
+    ``monotonic``: one row more moves all scores the same way.
+    """
     _check_target(epsilon, name="epsilon")
     _check_sensitivity(linf_sensitivity, name="linf_sensitivity", least=1)
     return _smallest_scale(
@@ -472,7 +477,10 @@ def noisy_max_scale(linf_sensitivity: int, *, epsilon: float, monotonic: bool) -
 
 
 def exponential_mechanism_scale(linf_sensitivity: int, *, rho: float, monotonic: bool) -> float:
-    """Return the smallest float scale at which `exponential_mechanism_rho` is at most ``rho``."""
+    """Return the smallest float scale at which `exponential_mechanism_rho` is at most ``rho``.
+
+    ``monotonic``: one row more moves all scores the same way.
+    """
     _check_target(rho, name="rho")
     _check_sensitivity(linf_sensitivity, name="linf_sensitivity", least=1)
     return _smallest_scale(
@@ -496,6 +504,8 @@ def linf_knorm_scale(linf_sensitivity: int, *, epsilon: float) -> float:
 @cache
 def laplace_threshold_for(l0: int, l1: int, linf: int, *, epsilon: float, delta: float) -> tuple[float, int]:
     """Return the smallest scale, and then the smallest threshold, at which `laplace_threshold` costs (ε, δ).
+
+    It is for neighbours of whose counts at most ``l0`` change, by ``linf`` each and ``l1`` in all.
 
     Raises
     ------

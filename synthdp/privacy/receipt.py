@@ -116,7 +116,10 @@ def _declared(schema: Schema) -> list[str]:
 
 
 def _also_drafted(schema: Schema, read: list[str]) -> list[str]:
-    """Return the receipt's sentences on other settings that a draft read from the private rows, one for each list."""
+    """Return the receipt's sentences on settings beside bounds and levels that a draft read from the private rows.
+
+    There is one for each list of such settings, which names its columns among those in ``read``.
+    """
     known: dict[str, list[str]] = {}
     for name in read:
         source = str(schema[name].source)

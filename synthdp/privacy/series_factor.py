@@ -216,7 +216,10 @@ def _fitted(start: FloatArray, patterns: FloatArray) -> FloatArray:
 
 
 def _soft_largest(values: FloatArray, order: int) -> tuple[float, FloatArray]:
-    """Return the logarithm of the p-norm (p = ``order``) of positive numbers, and its gradient: a smooth maximum."""
+    """Return the logarithm of the p-norm (p = ``order``) of positive numbers, and its gradient, (n,).
+
+    It is a smooth maximum, which L-BFGS can minimise.
+    """
     largest = float(values.max())
     powers = (values / largest) ** order
     total = float(powers.sum())

@@ -18,7 +18,8 @@ Key = tuple[str, str, str, str]
 """Table and column of the parent row or of the other row, then table and column of the row."""
 
 SAME = (Kind.STEP, Kind.BEFORE, Kind.SIBLING, Kind.ENTRY)
-"""Kinds of person marginals that count pairs of rows of one table."""
+"""Kinds of person marginals that count pairs of rows of one table, in which relations between these rows are looked
+for."""
 
 
 def clear_pairs(release: Release[DatabaseModel]) -> frozenset[Key]:
@@ -49,6 +50,7 @@ def _stands_out(one: PersonTable, counts: FloatArray, stddev: float, tests: int)
     """Return whether a marginal of two columns differs significantly from independence.
 
     The significance is corrected for ``tests`` simultaneous tests.  A marginal with one bin or without rows does not.
+    ``stddev`` is the noise of one count.
     """
     if min(counts.shape) < 2:
         return False
@@ -69,7 +71,8 @@ columns are tested.  Less would report chance; more overlooks columns that repea
 def _more_alike(same: FloatArray, rows: FloatArray | None, stddev: float) -> bool:
     """Return whether two rows have the same value significantly more often than two rows drawn at random.
 
-    Without the counts of single rows, any significant count of equal values is enough.
+    Without the counts of single rows, any significant count of equal values is enough.  ``same`` and ``rows`` (bins,)
+    count pairs of equal values and single rows; ``stddev`` is the noise of one count.
     """
     if rows is None or len(rows) != len(same):
         return float(same.sum()) > SURE * stddev * math.sqrt(len(same))

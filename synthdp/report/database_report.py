@@ -43,7 +43,8 @@ DRAWN = 3
 tables very long.  A convention."""
 
 MEAN_ABS = 0.8
-"""Mean absolute value of a standard normal variable, rounded.  Derived: sqrt(2 / pi)."""
+"""Mean absolute value of a standard normal variable, rounded, which turns the stddev of noise into its expected size.
+Derived: sqrt(2 / pi)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,9 +48,8 @@ memory."""
 FEWEST_POINTS, MOST_POINTS, MOST_CODES = 6_000, 60_000, 900_000
 """Fewest and most pool points of the bootstrap for expected errors, and most codes (points times columns).
 
-The pool has two points for each row, as rare combinations need, within these limits; at least `FEWEST_POINTS`.  A
-convention.
-"""
+The pool has two points for each row, as rare combinations need, within these limits; at least `FEWEST_POINTS`.  More
+points make errors more exact, and take more time and memory.  A convention."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,9 +77,11 @@ class ErrorView:
 def expected_errors(
     model: SyntheticModel, measurements: tuple[Measurements, ...], *, random_state: int = 0
 ) -> list[ErrorView]:
-    """Return the expected error of marginals of one, two and three columns, by the bootstrap.
+    """Return the expected errors of marginals of one, two and three columns, an `ErrorView` each, by the bootstrap.
 
-    The list is empty if the mechanism does not report its noise.
+    It holds the mean total variation distance, a fraction of the rows, over some marginals, and their number.  It also
+    says how many rows of a random sample would be as accurate.  The list is empty if the mechanism does not report its
+    noise.
     """
     direct = answer_engine(model, measurements).direct
     if direct.leaves(0) is None:

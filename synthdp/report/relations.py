@@ -217,11 +217,11 @@ class Relations:
 
     @property
     def _total(self) -> float:
-        """Estimated number of rows, at least 1."""
+        """Estimated number of rows, at least 1, by which fractions of rows become counts."""
         return max(self.direct.total[0], 1.0)
 
     def _add(self, pair: tuple[int, int], evidence: Evidence) -> None:
-        """Add evidence about a pair of columns."""
+        """Add evidence about a pair of columns, of which there may be several, to be tested for a relation."""
         self.evidence.setdefault(pair, []).append(evidence)
 
     def _shares(self, column: int) -> FloatArray:
@@ -364,7 +364,8 @@ def _plain(places: IntArray) -> list[int]:
 def _connected(size: int, pairs: Sequence[tuple[int, int]]) -> list[int]:
     """Return each column's connected component, named by its smallest column; ``pairs`` are the edges.
 
-    Columns of one component may be related through others, though their pair was not measured.
+    Columns of one component may be related through others, though their pair was not measured.  There are ``size``
+    columns, numbered from 0.
     """
     group = list(range(size))
     for a, b in pairs:

@@ -17,7 +17,7 @@ or "fair".  Larger ones would praise columns with more noise.  Tolerances."""
 
 MUCH_LOST = 0.05
 """Fraction of a column's values out of its declared domain from which the verdict is "poor" and reports the fraction.
-A tolerance."""
+A larger one would praise columns that lost more values.  A tolerance."""
 
 SHOWN = 12
 """Columns of one verdict that a text names, at most.  A safety limit of length."""
@@ -91,7 +91,10 @@ def verdicts_of(release: Release[SyntheticModel]) -> list[ColumnVerdict]:
 
 
 def in_lines(verdicts: Sequence[ColumnVerdict]) -> list[str]:
-    """Return verdicts as lines of text: poor columns first, each with its reason, then the other columns by name."""
+    """Return a line of text for each verdict that occurs, with the names of its columns, the poor ones first.
+
+    Poor columns have their reasons; at most `SHOWN` columns are named in a line.
+    """
     lines = []
     for word in ("poor", "unknown", "fair", "good"):
         some = [one for one in verdicts if one.word == word]

@@ -191,7 +191,7 @@ class DatabaseSchema:
 
     @property
     def unit(self) -> str:
-        """What identifies a person, in words: the key column, or the columns of a composite key."""
+        """What identifies a person: the names of the key columns, joined by commas; "" with one table only."""
         return ", ".join(self.person_keys)
 
     @property

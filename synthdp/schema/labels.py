@@ -352,7 +352,7 @@ class Identifier(Known):
         return True
 
     def support(self) -> Fresh:
-        """Return how the new labels of released rows look."""
+        """Return how the new labels of released rows look, by prefix or pattern; real ones are never read."""
         return Fresh(self.prefix, self.pattern)
 
     def check(self, where: str) -> None:

@@ -48,7 +48,7 @@ _TRUTH = {
     "n": False,
     "": False,
 }
-"""The meaning of words in the ``nullable`` column of a data dictionary."""
+"""The meaning of words in the ``nullable`` column of a data dictionary; an empty cell means no."""
 
 _DICTIONARY_FIELDS = ("name", "type", "min", "max", "levels", "nullable", "description", "source")
 """The columns of a data dictionary that are read."""

@@ -216,6 +216,7 @@ def _condition(
     """Return one two-column rule as a `Condition`, with the column that is drawn first as ``above``.
 
     The other column is drawn under the rule.  SchemaError is raised for tables of which neither is above the other.
+    ``part`` is the rule, or one that it means, of the columns at two ``places``.
     """
     first, second = places
     both = Schema(

@@ -214,9 +214,9 @@ def _levels(column: Column) -> tuple[Any, ...]:
 
 
 def _values(column: Column) -> int | None:
-    """Return the number of different values of a column, ``None`` for an interval of real numbers or an identifier.
+    """Return the number of different regular values of a column, which rows that must differ cannot exceed.
 
-    Rows that must differ cannot be more than these.
+    Special values are not counted.  ``None`` for an interval of real numbers or an identifier.
     """
     match column.support():
         case Levels(levels):

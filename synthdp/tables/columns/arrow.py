@@ -42,13 +42,14 @@ _BYTES = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary()}
 """The binary type for each text type, so that texts that are not valid UTF-8 can be read as bytes."""
 
 _TIMESTAMP = re.compile(r"timestamp\[(?P<resolution>s|ms|us|ns), tz=(?P<zone>[^\]]+)\]")
-"""A regular expression of the public name of a timestamp type with a time zone."""
+"""A regular expression of the public name of a timestamp type with a time zone, from which `type_named` makes the
+type."""
 
 _DECIMAL = re.compile(r"decimal(?P<bits>32|64|128|256)\((?P<precision>\d+), (?P<scale>-?\d+)\)")
-"""A regular expression of the public name of a decimal type."""
+"""A regular expression of the public name of a decimal type, from which `type_named` makes the type."""
 
 _DICTIONARY = re.compile(r"dictionary<values=(?P<values>.+), indices=(?P<indices>u?int\d+), ordered=(?P<ordered>[01])>")
-"""A regular expression of the public name of a dictionary type."""
+"""A regular expression of the public name of a dictionary type, from which `type_named` makes the type."""
 
 
 def type_names(frame: Any) -> dict[str, str]:

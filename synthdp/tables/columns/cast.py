@@ -24,7 +24,8 @@ from synthdp.tables.columns.parse import MICROSECONDS, text_of_level
 from synthdp.tables.refusals import instead_of
 
 LARGEST_NANO = 2**63 // 1000 - 1
-"""Largest number of microseconds that fits in a 64-bit number of nanoseconds.  A safety limit."""
+"""Largest number of microseconds that fits in a 64-bit number of nanoseconds; times beyond are clipped to it where an
+output type counts nanoseconds.  A safety limit."""
 
 
 def nulls(raw: RawColumn) -> BoolArray:
@@ -204,7 +205,7 @@ def scale(column: Column) -> int:
 
 
 def zone(column: Column) -> str | None:
-    """Return the declared time zone in which a column's moments are shown, ``None`` without one."""
+    """Return the declared zone in which a column's moments are shown; ``None`` without one, or with a text format."""
     return None if column.cells is not None else getattr(column, "zone", None)
 
 

@@ -34,7 +34,7 @@ _DEFAULTS = {"real": "DOUBLE", "whole": "BIGINT", "flag": "BOOLEAN", "day": "DAT
 """The DuckDB type in which each kind of column is stored by default."""
 
 _DECIMAL = re.compile(r"DECIMAL\((?P<precision>\d+),(?P<scale>\d+)\)")
-"""A regular expression of the public name of a decimal type."""
+"""A regular expression of the public name of a decimal type, by which `array` chooses the Arrow type of its values."""
 
 
 def type_names(frame: Any) -> dict[str, str]:

@@ -29,10 +29,10 @@ from synthdp.tables.columns.plain import labels_of_objects
 from synthdp.tables.refusals import instead_of
 
 _CATEGORY = re.compile(r"category\[(?P<levels>.*?)(?P<ordered>, ordered)?\]")
-"""A regular expression of the public name of a categorical type."""
+"""A regular expression of the public name of a categorical type, by which `array` makes such a column again."""
 
 _STRING = re.compile(r"(?P<name>str|string)\((?P<storage>\w+)\)")
-"""A regular expression of the public name of a text type."""
+"""A regular expression of the public name of a text type, from which `dtype_named` makes the dtype."""
 
 _NULLABLE = {"int8": "Int8", "int16": "Int16", "int32": "Int32", "int64": "Int64", "uint8": "UInt8", "uint16": "UInt16",
              "uint32": "UInt32", "uint64": "UInt64", "bool": "boolean"}  # fmt: skip

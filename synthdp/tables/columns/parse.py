@@ -37,7 +37,8 @@ _ATTOSECONDS = {"W": 604_800 * 10**18, "D": 86_400 * 10**18, "h": 3_600 * 10**18
 """Attoseconds in each NumPy time unit; with the smallest unit all ratios are integers."""
 
 _CALENDAR = {"Y": 100_000, "M": 1_200_000}
-"""NumPy units of varying length (years, months), and the largest number of them that is converted exactly."""
+"""NumPy units of varying length (years, months), and the largest number of them that is converted exactly.  Larger ones
+are clipped to it, so that days do not overflow."""
 
 _TRUE = frozenset({"true", "t", "yes", "y", "on", "1", "1.0"})
 """Texts that mean true, in either case, as databases accept them."""
@@ -95,7 +96,7 @@ def times(
     """Return moments, times or durations, integers in units of ``resolution``, as microseconds rounded down.
 
     They are clipped to 62 bits.  An identifier keeps them exactly, as labels, because the name of a person must not be
-    rounded or clipped.
+    rounded or clipped.  ``lengths`` says that these labels are durations.
     """
     if missing is not None:
         ticks = np.where(missing, 0, ticks)

@@ -35,8 +35,9 @@ _QUANTITIES: dict[type, str] = {
 """The kind of column that values of each Python type belong to."""
 
 _LARGEST_EXPONENT = 400
-"""Largest decimal exponent that is converted.  Decimals beyond are not floats, and may have too many digits as
-integers. A safety limit."""
+"""Largest decimal exponent of a whole number that is written in hexadecimal, as integers are, to compare units and
+keys.  Beyond it no float is equal, and the integer could have very many digits, so digits and exponent are written.  A
+safety limit."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,15 +19,15 @@ from synthdp.tables.columns.plain import labels_of_objects, text_of_bytes
 from synthdp.tables.refusals import instead_of
 
 _PARAMETERS = re.compile(r"(?P<name>\w+)\((?P<inside>.*)\)")
-"""A regular expression of the public name of a type with parameters."""
+"""A regular expression of the public name of a type with parameters, from which `type_named` makes the type."""
 
 _WHOLE = {
     str(kind): kind for kind in (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64)
 }
-"""Polars integer types by their public names."""
+"""Polars integer types by their public names, from which `type_named` gets the type."""
 
 _FLOAT = {str(kind): kind for kind in (pl.Float32, pl.Float64)}
-"""Polars float types by their public names."""
+"""Polars float types by their public names, from which `type_named` gets the type."""
 
 _DEFAULTS = {"real": "Float64", "whole": "Int64", "flag": "Boolean", "day": "Date", "text": "String", "mixed": "String",
              "moment": "Datetime(time_unit='us', time_zone=None)", "length": "Duration(time_unit='us')",
@@ -35,7 +35,7 @@ _DEFAULTS = {"real": "Float64", "whole": "Int64", "flag": "Boolean", "day": "Dat
 """The polars type in which each kind of column is stored by default."""
 
 _PLAIN = {str(kind): kind for kind in (pl.Boolean, pl.String, pl.Categorical, pl.Date, pl.Time, pl.Int128)}
-"""Other polars types without parameters, by their public names."""
+"""Other polars types without parameters by their public names, from which `type_named` gets the type."""
 
 _HELD = {pl.Datetime: "moment", pl.Date: "moment", pl.Duration: "length", pl.Time: "clock"}
 """The kind of time that each polars type of times holds."""
@@ -233,7 +233,7 @@ def _levels(column: Column, levels: list[Any], kind: Any) -> pl.Series:
 
 
 def _limits(kind: Any) -> tuple[int, int]:
-    """Return the smallest and the largest integer of a polars type."""
+    """Return the smallest and the largest integer of a polars type, to which a column's numbers are clipped."""
     bits = int(str(kind).lstrip("UInt"))
     return (0, 2**bits - 1) if str(kind).startswith("U") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 

@@ -246,7 +246,10 @@ def _batches(records: Iterator[list[str]], rows: int, batch_rows: int) -> Iterat
 
 
 def _level_texts(column: Column) -> frozenset[str]:
-    """Return the texts of a column's levels; such a text is a level even if it usually means a missing value."""
+    """Return the texts that are values of a column even if they usually mean a missing value.
+
+    These are its levels, or with a declared text format the format's words; none in any other column.
+    """
     if column.cells is not None:
         return column.cells.words
     if not column.labelled or not column.is_complete:
@@ -261,13 +264,14 @@ _LONGEST_HEADER = 1 << 20
 """Most bytes that are read to find the first line.  A safety limit."""
 
 _WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-"""Byte-order marks of encodings with two bytes a character."""
+"""The byte-order marks of UTF-16, by which a file with two bytes a character is recognised."""
 
 
 def detected(path: str | PathLike[str], known: CsvFormat) -> CsvFormat:
     """Return a CSV format whose delimiter and encoding, where unknown, are guessed from the file's header line alone.
 
-    Other lines are private, and must not decide how the file is read.
+    Other lines are private, and must not decide how the file is read.  ``known`` says what is known; its texts for
+    missing values are kept.
 
     Raises
     ------
@@ -296,7 +300,11 @@ def _first_line(path: Path) -> bytes:
 
 
 def _encoding(header: bytes) -> str | None:
-    """Return the encoding that a header line's bytes suggest; ``None`` for UTF-8, after which other bytes may follow."""
+    """Return the encoding that a header line's bytes suggest, by which the whole file is read.
+
+    It is UTF-16 by its byte-order mark, or `OLDER` for bytes that are not UTF-8.  ``None`` is UTF-8, in which later
+    lines may have other bytes.
+    """
     if header.startswith(_WIDE):
         return "utf-16"
     try:

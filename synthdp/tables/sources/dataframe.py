@@ -98,7 +98,7 @@ def library_named(name: str) -> Library:
 
 
 _DECIMAL = re.compile(r"decimal\d*\((?:precision=)?\d+, ?(?:scale=)?(?P<scale>\d+)\)", re.IGNORECASE)
-"""A regular expression of a decimal type's public name in any library."""
+"""A regular expression of a decimal type's public name in any library, from which its number of decimals is read."""
 
 
 class FrameSource:

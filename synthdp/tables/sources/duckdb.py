@@ -41,13 +41,13 @@ MOST_LEVELS = 256
 safety limit."""
 
 _WHOLE = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"})
-"""DuckDB's integer types of at most 64 bits."""
+"""DuckDB's integer types whose values fit in 64 signed bits, so that SQL bins them exactly, as BIGINT."""
 
 _REAL = frozenset({"FLOAT", "DOUBLE"})
-"""DuckDB's floating-point types."""
+"""DuckDB's floating-point types, which SQL bins exactly, as DOUBLE."""
 
 _FIRST_WHOLE, _LAST_WHOLE = -(2**63), 2**63 - 1
-"""The smallest and the largest 64-bit integer."""
+"""The smallest and the largest 64-bit integer, between which the first value of each bin is searched."""
 
 
 MOST_RUNS = 1024
@@ -141,7 +141,10 @@ class DuckDBSource:
         """Do nothing: DuckDB holds the rows, and this source keeps none."""
 
     def _count(self, sets: Sequence[Clique], cells: Mapping[int, str], shape: Sequence[int]) -> dict[Clique, AnyArray]:
-        """Return the exact counts of some marginals, by their columns, from one pass over the rows."""
+        """Return the exact counts of some marginals, by their columns, from one pass over the rows.
+
+        ``sets`` are the marginals' columns, ``cells`` the SQL of each column's bin, ``shape`` the numbers of bins.
+        """
         used = sorted({j for columns in sets for j in columns})
         inner = self._relation.project(", ".join(f"{cells[j]} AS c{j}" for j in used))
         groups = ", ".join(f"({', '.join(f'c{j}' for j in columns)})" for columns in sets)
@@ -197,7 +200,7 @@ def _level_cell(axis: Axis, value: str, literals: Mapping[Any, str]) -> str:
     """Return SQL for the bin of a value among a column's levels.
 
     Missing values have their own bin if the column may have some; other values, and else missing ones, are out of
-    domain or in "other".
+    domain or in "other".  ``literals`` has the SQL of each level, in the column's order.
     """
     grid = axis.grid
     null, other = _cell_of(axis, grid.other if grid.null is None else grid.null), _cell_of(axis, grid.other)
@@ -241,7 +244,8 @@ def _search(value: str, ends: Sequence[str], cells: Sequence[str]) -> str:
 def _first_values(column: Column, indices: AnyArray, *, real: bool) -> list[Any]:
     """Return the smallest value that is encoded as each of some grid indices, or as a later one, by bisection.
 
-    The encoder itself is evaluated, so that SQL comparisons give the very same bins.
+    The encoder itself is evaluated, so that SQL comparisons give the very same bins.  ``real`` tells floats from
+    integers.
     """
     plain = replace(column, special=()) if grid_of(column).special else column
     low = np.full(len(indices), _key(-math.inf) if real else _FIRST_WHOLE, object)

@@ -207,7 +207,10 @@ def _schema(file: Path) -> Any:
 
 
 def _batches(file: Path, names: Sequence[str], expected: Any) -> Iterator[Any]:
-    """Yield the record batches of one file; its schema is checked again, because the file may have been replaced."""
+    """Yield the record batches of one file, with the columns ``names``.
+
+    Its schema is compared with the ``expected`` one again, because the file may have been replaced.
+    """
     with _reading(file):
         found = _schema(file)
         if not _same(found, pa.schema([expected.field(name) for name in found.names if name in expected.names])):

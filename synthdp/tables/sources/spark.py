@@ -113,7 +113,10 @@ class SparkSource:
     def sums(
         self, statistic: Statistic, schema: Schema, *, unit: str | None = None, bound: Bound | None = None
     ) -> Totals:
-        """Return a statistic's exact integer sums over all rows, computed and added on the executors."""
+        """Return a statistic's exact integer sums over all rows, computed and added on the executors.
+
+        See `SummingSource.sums`.
+        """
         with _asking(), _own_python(self._table.sparkSession), _compiled(self._table.sparkSession):
             encoded, parts = self._encode(schema, unit, bound)
             added = encoded.mapInArrow(_Summing(statistic, schema), "sums binary")
@@ -133,9 +136,10 @@ class SparkSource:
             self._encoded = None
 
     def _encode(self, schema: Schema, unit: str | None, bound: Bound | None) -> tuple[Any, int]:
-        """Return the rows as grid indices, in a Spark DataFrame kept by the executors, and its number of partitions.
+        """Return the rows as grid indices, in a Spark DataFrame, and the number of partitions of the source.
 
-        With a privacy unit, rows beyond its limit are left out.
+        Executors keep the rows if they can.  By the number `sums` decides whether partial sums are first added up by a
+        shuffle.  With a privacy unit, rows beyond its limit are left out.
         """
         # All that the encoded rows depend on; the very same schema, for Categorical([1]) equals Categorical([True]).
         settings: _Settings = (schema, unit, bound)

@@ -204,7 +204,7 @@ class SqlSource:
     ) -> Totals | None:
         """Return a statistic's exact sums counted in the database, if ``push="counts"``.
 
-        Else ``None``: rows are counted here.
+        Else ``None``: rows are counted here.  See `SummingSource.sums`.
         """
         if self._push != "counts":
             return None
@@ -241,9 +241,10 @@ class SqlSource:
     def _packing(
         self, schema: Schema, stages: Mapping[str, Stages], extra: Sequence[str]
     ) -> tuple[str, list[list[str]], list[str]]:
-        """Return a query of packed grid indices and of values, each pack's columns, and the columns that come as values.
+        """Return a query of packed grid indices and values, each pack's columns, and the columns that come as values.
 
-        Packs put the grid indices of several columns into one integer, which saves bytes.
+        Packs put the grid indices of several columns into one integer, which saves bytes.  Columns with ``stages`` are
+        packed; the others, and the ``extra`` ones, come as values.
         """
         packs = packs_of(schema, [*stages])
         values = [name for name in [*schema, *extra] if name not in stages or name in extra]
@@ -258,7 +259,11 @@ class SqlSource:
     def _packed(
         self, schema: Schema, stages: Mapping[str, Stages], extra: Sequence[str]
     ) -> Iterator[tuple[list[GridIndices | RawColumn], dict[str, RawColumn]]]:
-        """Yield blocks of a schema's columns as grid indices or raw values, and of the ``extra`` columns as raw values."""
+        """Yield blocks of a schema's columns, and of the ``extra`` ones as raw values.
+
+        Columns with ``stages`` are encoded by the database, which packs the grid indices of several into one integer to
+        send fewer bytes.  The others come as raw values.
+        """
         query, packs, values = self._packing(schema, stages, extra)
         asked = [WHOLE] * len(packs) + [self._asked_as(name, name in extra) for name in values]
         with asking():
@@ -274,7 +279,8 @@ class SqlSource:
     def _asked_as(self, name: str, is_name: bool) -> SelectedColumn:
         """Return how a query selects a column.
 
-        Identifiers are selected as texts, so that clipping cannot merge two persons.
+        An identifier (``is_name``) is selected as text if its type would be clipped, such as a date, since clipping
+        could merge two persons.  Other columns are selected as usual.
         """
         return self._columns[name].as_name() if is_name else self._columns[name]
 
@@ -335,7 +341,7 @@ class SqlSource:
                 link.close()
 
     def insert(self, link: Link, frames: Iterable[Any]) -> None:
-        """Append pyarrow tables over an open connection, within its transaction."""
+        """Append pyarrow tables over an open connection, in its transaction, which may hold related tables too."""
         if self._table is None:
             raise ParameterError("rows cannot be written to a query: give table= instead of query=")
         tables = iter(frames)
@@ -377,7 +383,10 @@ class SqlSource:
         return self._link
 
     def _selected(self, wanted: Sequence[SelectedColumn], dialect: str) -> str:
-        """Return a query that selects some columns of the rows."""
+        """Return a query of the ``wanted`` columns of all rows, in this order, each as its safe SQL expression.
+
+        The results are named c0, c1, ...
+        """
         parts = [asked.sql.format(quoted(asked.name, dialect)) for asked in wanted] or ["1"]
         named = ", ".join(f"{part} AS {quoted(f'c{i}', dialect)}" for i, part in enumerate(parts))
         return f"SELECT {named} FROM {self._rows(dialect)}"  # noqa: S608 - names are quoted, the query is the caller's

@@ -88,7 +88,8 @@ def counting_query(domain: Domain, cliques: Sequence[Clique], coded: str, names:
 def listing_query(domain: Domain, coded: str, names: Sequence[str]) -> str:
     """Return a query of every combination of bins that occurs, with its number of rows.
 
-    Statistics other than marginals are computed here from its answer, which is smaller than the rows.
+    Statistics other than marginals are computed here from its answer, which is smaller than the rows.  ``coded`` is the
+    table of the rows' grid indices, ``names`` are theirs.
     """
     cells = [cell_sql(axis, names[j]) for j, axis in enumerate(domain.axes)]
     named = ", ".join(f"{cell} AS c{j}" for j, cell in enumerate(cells))
@@ -212,7 +213,10 @@ def _groups(shape: Sequence[int], cliques: Sequence[Clique]) -> list[Clique]:
 
 
 def _flat(cells: Sequence[str], sizes: Sequence[int]) -> str:
-    """Return SQL for the flat index of a cell, in C order, from its bins in each column."""
+    """Return SQL for the flat index of a cell, in C order, from its bins in each column.
+
+    ``sizes`` are the numbers of bins.
+    """
     flat = f"CAST({cells[0]} AS bigint)"
     for cell, size in zip(cells[1:], sizes[1:], strict=True):
         flat = f"({flat} * {size} + {cell})"

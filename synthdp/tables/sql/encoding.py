@@ -30,8 +30,8 @@ _FARTHEST = 2**62
 """Largest integer value encoded in SQL; beyond it 64-bit arithmetic could overflow.  A safety limit."""
 
 _MOST_DIGITS = 2**50
-"""Largest number of steps, or denominator, of decimal values encoded in SQL.  Beyond it floats may be one step off. A
-safety limit."""
+"""Largest numerator or denominator of decimal values encoded in SQL, and largest bound of a column of PostgreSQL
+numerics that are cast to floats.  Beyond it floats may be one step off.  A safety limit."""
 
 _LEAST = 1e-290
 """Smallest absolute value of a PostgreSQL numeric that is cast to a float unchanged; smaller ones are replaced by it,
@@ -316,7 +316,7 @@ def _of_decimals(steps: Steps, grid: Grid, value: str, j: int, words: Words) -> 
     """Return SQL stages for the grid index of a decimal number; ``None`` if it has too many digits for exact floats.
 
     The steps are counted by the encoder's own operations on floats.  What is clipped first here is clipped afterwards
-    there.
+    there.  ``j`` is a number that no other column of the query has.
     """
     denominator, ends = steps.denominator or 1, [steps.offset + at * steps.size for at in (steps.first, steps.last)]
     if max(*map(abs, ends), denominator) > _MOST_DIGITS:
@@ -339,7 +339,10 @@ def _of_decimals(steps: Steps, grid: Grid, value: str, j: int, words: Words) -> 
 
 
 def _of_interval(interval: Interval, grid: Grid, value: str, j: int, words: Words) -> Stages | None:
-    """Return SQL stages for the grid index of a real number; ``None`` if the bounds are too wide or too narrow for it."""
+    """Return SQL stages for the grid index of a real number; ``None`` if the bounds are too wide or too narrow for it.
+
+    ``j`` is a number that no other column of the query has.
+    """
     lower, upper, parts = float(interval.lower), float(interval.upper), grid.regular
     if not _NARROWEST <= upper - lower <= _WIDEST or max(abs(lower), abs(upper)) > _WIDEST:
         return None
@@ -432,7 +435,8 @@ def encoded(rows: str, columns: Mapping[str, Stages], also: Mapping[str, str]) -
 
 
 MOST_PACKED = 2**62
-"""Most combinations of grid indices that are packed into one 64-bit integer.  A safety limit."""
+"""Most combinations of grid indices that are packed into one 64-bit integer; above 2^63 it would overflow.  A safety
+limit."""
 
 
 def packs_of(schema: Schema, names: Sequence[str]) -> list[list[str]]:

@@ -42,7 +42,7 @@ class Link(Protocol):
         ...
 
     def columns(self, rows: str) -> list[SelectedColumn]:
-        """Return the columns of a query that gives no row, and how a query must select each."""
+        """Return the columns of the query ``rows``, which gives no row, and how to select each."""
         ...
 
     def blocks(self, query: str, columns: Sequence[SelectedColumn]) -> Iterator[list[Cells]]:
@@ -88,7 +88,7 @@ class AdbcLink:
             self.run(_watched())
 
     def columns(self, rows: str) -> list[SelectedColumn]:
-        """Return the columns of a query that gives no row, and how a query must select each; see `Link`."""
+        """Return the columns of the query ``rows``, which gives no row, and how to select each; see `Link`."""
         with contextlib.closing(self._connection.cursor()) as cursor:
             cursor.execute(rows)
             schema = cursor.fetch_record_batch().schema
@@ -189,7 +189,7 @@ class DbapiLink:
             self.run("START TRANSACTION WITH CONSISTENT SNAPSHOT")
 
     def columns(self, rows: str) -> list[SelectedColumn]:
-        """Return the columns of a query that gives no row, and how a query must select each; see `Link`."""
+        """Return the columns of the query ``rows``, which gives no row, and how to select each; see `Link`."""
         with contextlib.closing(self._connection.cursor()) as cursor:
             cursor.execute(rows)
             found = [(str(column[0]), column[1]) for column in cursor.description]
@@ -279,7 +279,7 @@ class DuckDBLink:
             connection.execute("BEGIN TRANSACTION")
 
     def columns(self, rows: str) -> list[SelectedColumn]:
-        """Return the columns of a query that gives no row, with their types; see `Link`."""
+        """Return the columns of the query ``rows``, which gives no row, with their types; see `Link`."""
         relation = self._connection.sql(rows)
         schema = relation.to_arrow_table().schema
         kinds = zip(relation.columns, relation.types, schema, strict=True)

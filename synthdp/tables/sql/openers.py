@@ -148,7 +148,7 @@ def _opener_of_url(url: str) -> Opener:
 
 
 def _of_engine(engine: Any, mode: Mode, place: str | None = None) -> Link:
-    """Return a connection from an SQLAlchemy engine's pool."""
+    """Return a connection from an SQLAlchemy engine's pool; errors call the database ``place``, else by its URL."""
     if getattr(engine.dialect, "is_async", False):
         raise DataError("the engine must not be asynchronous: make it with sqlalchemy.create_engine")
     with connecting(place or f"{engine.url.get_backend_name()}://{engine.url.host or ''}/{engine.url.database or ''}"):
