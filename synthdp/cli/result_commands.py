@@ -205,8 +205,8 @@ def nonprivate_evaluate(
 
 
 def _is_number(column: object) -> bool:
-    """Return whether a column holds whole or real numbers, moments or durations, which --bins can bin."""
-    return isinstance(column, (synthdp.Integer, synthdp.Continuous, synthdp.Datetime, synthdp.Duration))
+    """Return whether a column holds whole or real numbers, moments, times of day or durations, which --bins can bin."""
+    return isinstance(column, (synthdp.Integer, synthdp.Continuous, synthdp.Datetime, synthdp.Time, synthdp.Duration))
 
 
 PATH = click.Path(path_type=Path)

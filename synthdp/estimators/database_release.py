@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from synthdp.answers.error_bars.misfit_shares import MisfitShare
-from synthdp.answers.related.unfit import Unusual, unfit_values, unusual_persons
+from synthdp.answers.related.unfit import Unusual, persons_by_noise, unfit_values, unusual_persons
 from synthdp.checks import check_number, check_share, check_whole
 from synthdp.curator import Curator
 from synthdp.domain.fresh_keys import check_enough_keys
@@ -22,6 +22,7 @@ from synthdp.estimators.findings import (
     addresses,
     check_discoverable,
     discovery_notes,
+    few_persons,
     misfit_notes,
     refuse_own_tables,
     tells_of_budget,
@@ -232,10 +233,10 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         made, failed = first_that_works(finished, lambda: release)
         self.release_ = made.salvaged("bringing the tables to the form of the private ones", failed)
         self.receipt_ = self.release_.receipt
-        unusual, shares = self._with_unfit()
+        unusual, few, shares = self._with_unfit()
         for name, seen in found.items():
             warn_of_undiscovered(seen, table=name, stacklevel=5)
-        warn_of_unusual(unusual, stacklevel=5)
+        warn_of_unusual(unusual, few, stacklevel=5)
         warn_of_misfits(shares, stacklevel=5)
         return self
 
@@ -256,21 +257,22 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
 
         return takes
 
-    def _with_unfit(self) -> tuple[list[Unusual], dict[str, MisfitShare | None]]:
-        """Add receipt notes on unusual persons and out-of-domain values, and return both.
+    def _with_unfit(self) -> tuple[list[Unusual], Unusual | None, dict[str, MisfitShare | None]]:
+        """Add receipt notes on unusual persons, too few persons and out-of-domain values, and return the three.
 
         They come from noisy answers, so they cost nothing.
         """
         layout, measured = self.release_.output.layout, self.release_.measurements
         found, failed = first_that_works(
-            lambda: (unusual_persons(layout, measured), unfit_values(layout, measured)), lambda: ([], {})
+            lambda: (unusual_persons(layout, measured), persons_by_noise(measured), unfit_values(layout, measured)),
+            lambda: ([], None, {}),
         )
-        unusual, self.misfits_ = found
+        unusual, few, self.misfits_ = found
         shares = {f"{name}.{column}": one for name, some in self.misfits_.items() for column, one in some.items()}
-        receipt = self.receipt_.noted(*unusual_notes(unusual), *misfit_notes(shares))
+        receipt = self.receipt_.noted(*unusual_notes(unusual), *few_persons(few), *misfit_notes(shares))
         self.release_ = replace(self.release_, receipt=receipt).salvaged("a look at what does not fit", failed)
         self.receipt_ = self.release_.receipt
-        return unusual, shares
+        return unusual, few, shares
 
     def _fit_one(self, schema: DatabaseSchema, X: Mapping[str, Any]) -> DatabaseRelease:
         """Fit a database of one table with `SyntheticRelease`, take over its results and return the estimator."""

@@ -223,19 +223,30 @@ def unusual_notes(found: Sequence[Unusual]) -> tuple[str, ...]:
     return tuple(f"about {_about(one)} {one.words}" for one in clear)
 
 
-def warn_of_unusual(found: Sequence[Unusual], *, stacklevel: int) -> None:
-    """Warn if more persons than noise explains have rows without a parent row, or rows that are not used.
+def few_persons(found: Unusual | None) -> tuple[str, ...]:
+    """Return the note, and warning, for tables whose number of persons noise alone may explain; empty for others."""
+    if found is None:
+        return ()
+    told = f"the tables have about {_about(found)} persons, no more than noise explains, so the synthetic tables mean "
+    return (f"{told}nothing: check that the key identifies one person, or raise epsilon",)
+
+
+def warn_of_unusual(found: Sequence[Unusual], few: Unusual | None, *, stacklevel: int) -> None:
+    """Warn if more persons than noise explains have unusual rows, or if noise explains the number of all persons.
 
     Warns
     -----
     MisfitWarning
         With the noisy numbers of persons.
     """
+    for said in few_persons(few):
+        warnings.warn(said, MisfitWarning, stacklevel=stacklevel + 1)
     clear = [f"about {_about(one)} {one.words}" for one in found if one.is_clear(len(found))]
     if clear:
         warnings.warn(
-            f"{'; '.join(clear)}: correct the tables, or raise at_most. A row is not used if it has no parent row of the "
-            "same person, exceeds at_most, or repeats the row of a person",
+            f"{'; '.join(clear)}: check that keys have the same type and spelling in all tables, then correct the tables or "
+            "raise at_most. A row is not used if it has no parent row of the same person, exceeds at_most, or repeats the "
+            "row of a person",
             MisfitWarning,
             stacklevel=stacklevel + 1,
         )

@@ -328,7 +328,7 @@ def as_yaml(value: Any, indent: int = 0) -> str:
     if isinstance(value, dict):
         return "".join(
             f"{pad}{name}:\n{as_yaml(one, indent + 1)}"
-            if isinstance(one, (dict, list))
+            if isinstance(one, (dict, list)) and one
             else f"{pad}{name}: {_scalar(one)}\n"
             for name, one in value.items()
         )

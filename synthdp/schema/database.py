@@ -351,8 +351,8 @@ class DatabaseSchema:
                 column = self.tables[name].outputs.get(key)
                 if column is not None and not isinstance(column, Identifier):
                     raise SchemaError(
-                        f"column {key!r} of table {name!r} is a key: declare it as an Identifier, or leave it out "
-                        "of the schema"
+                        f"column {key!r} of table {name!r} is a key, of which synthetic rows get new values: leave it out "
+                        "of the schema, and copy what it says, such as a year, into a second column"
                     )
 
     def _check_row_key(self, relation: Relation) -> None:

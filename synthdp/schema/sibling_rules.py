@@ -82,7 +82,7 @@ class UniquePerParent(SiblingRule):
 
     def in_words(self) -> str:
         """Return the rule as a phrase for the receipt."""
-        return f"no two rows of one parent row have the same {self.column}"
+        return f"no two rows of one parent row have the same {self.column}, but for missing and special values"
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,7 +159,7 @@ class Datetime(Known):
 
     def in_words(self) -> str:
         """Return a phrase for the column's type and the days of its bounds, for receipts and lists of columns."""
-        return f"moment, {str(self.lower)[:10]} to {str(self.upper)[:10]}"
+        return "moment" if self.lower is None else f"moment, {str(self.lower)[:10]} to {str(self.upper)[:10]}"
 
 
 @register
@@ -193,7 +193,7 @@ class Date(Datetime):
 
     def in_words(self) -> str:
         """Return a phrase for the column's type and bounds, for receipts and lists of columns."""
-        return f"day, {str(self.lower)[:10]} to {str(self.upper)[:10]}"
+        return "day" if self.lower is None else f"day, {str(self.lower)[:10]} to {str(self.upper)[:10]}"
 
 
 @register

@@ -122,3 +122,14 @@ def test_a_database_with_composite_foreign_keys_is_read_and_written(tmp_path: Pa
         joined = "SELECT count(*) FROM made_drugs JOIN made_visits USING (region, number, visit) JOIN made_persons "
         (found,) = connection.execute(f"{joined} USING (region, number)").fetchone()
         assert found == connection.execute("SELECT count(*) FROM made_drugs").fetchone()[0] > 50
+
+
+def test_a_key_that_makes_few_persons_of_many_is_warned_of() -> None:
+    schema = sd.DatabaseSchema(
+        {name: SCHEMA.tables[name] for name in ("persons", "visits")},
+        [sd.Relation("persons", "visits", key="region", at_most=3)],
+    )
+    given = {name: one for name, one in tables().items() if name != "drugs"}
+    with pytest.warns(sd.errors.MisfitWarning, match="check that the key identifies one person"):
+        release = sd.DatabaseRelease(schema=schema, epsilon=1.0, delta=1e-6, random_state=0).fit(given)
+    assert "no more than noise explains, so" in " ".join(release.receipt_.notes)

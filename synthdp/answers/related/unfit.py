@@ -57,6 +57,18 @@ def unusual_persons(layout: Layout, measurements: Sequence[Measurements]) -> lis
     return found
 
 
+def persons_by_noise(measurements: Sequence[Measurements]) -> Unusual | None:
+    """Return the noisy number of persons where it is no more than noise explains; ``None`` otherwise.
+
+    A key that names few values, such as a region, makes few persons of many: nothing of the tables is left then.
+    """
+    for _, table, noisy, stddev in noisy_person_tables(measurements):
+        if table.kind is Kind.STATE:
+            found = Unusual("persons", max(0.0, float(noisy[0].sum())), stddev * math.sqrt(len(noisy[0])))
+            return None if found.is_clear(1) else found
+    return None
+
+
 def unfit_values(layout: Layout, measurements: Sequence[Measurements]) -> dict[str, dict[str, MisfitShare | None]]:
     """Return the fraction of out-of-domain values, by table and column; each person has weight 1.
 
