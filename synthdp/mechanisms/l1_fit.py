@@ -68,7 +68,7 @@ MOST_ANSWERS = 2**20
 """
 
 BASES = ("marginals", "trigonometric", "mixed")
-"""The names of the query bases that ``basis`` may have."""
+"""The names that ``basis`` takes: cell counts of pairs, products of cosines, or for each pair what suits it."""
 
 Pair = tuple[int, int]
 

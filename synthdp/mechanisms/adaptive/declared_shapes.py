@@ -94,9 +94,9 @@ def expected_counts(counts: FloatArray, edges: FloatArray, like: str, *, stddev:
 
 
 def _increasing(heights: FloatArray, widths: FloatArray) -> FloatArray:
-    """Return the nearest non-decreasing heights in weighted least squares (pool adjacent violators).
+    """Return the nearest non-decreasing heights (counts per width), (bins,), by least squares weighted with ``widths``.
 
-    Counts of a column that is declared increasing are drawn towards them.
+    By pooling adjacent violators.  Counts of a column that is declared increasing or decreasing are drawn towards them.
     """
     from scipy.optimize import isotonic_regression
 

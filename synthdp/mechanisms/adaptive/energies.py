@@ -24,7 +24,7 @@ Derived.
 
 OF_MARGINS = 0.5
 """Assumed squared error of a column's estimated rows, in multiples of the noise variance of its raw counts; smoothing
-makes it less than 1.
+makes it less than 1.  A larger one lets noisy margins explain more of a score.
 
 Tuned.  Measured on Adult's columns at epsilon .1: .01 to 1.5, .3 in the median.
 """
@@ -57,8 +57,9 @@ count as relations, fewer take them for noise; many scores outweigh it.  Tuned.
 """
 
 MISSTATED = 0.15
-"""Relative error of the part of a score that is attributed to chance and to noisy margins, which is only estimated.
-Measured: .042 for .045, .11 for .10 to .12 on shuffled columns.
+"""Relative error of the part of a score that is attributed to chance and to noisy margins, which is only estimated. A
+larger one lets scores near that part say less of a relation.  Measured: .042 for .045, .11 for .10 to .12 on shuffled
+columns.
 """
 
 

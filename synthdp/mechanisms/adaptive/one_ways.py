@@ -198,7 +198,8 @@ class OneWayTree:
     def plain_axis(self, name: str, column: Column, *, bins: int | None = None) -> Axis:
         """Return a column's axis without cuts by size.
 
-        These are the coarsest groups of a hierarchy, else all levels or equal bins, ``bins`` of them.
+        These are the coarsest groups of a hierarchy, else all levels or equal bins, ``bins`` (default: the setting) of
+        them.  The noise of a column is foreseen by their number.
         """
         grid, steps = grid_of(column), self.steps(column)
         if not steps:
@@ -220,7 +221,7 @@ class OneWayTree:
         return (*declared[first:][: self.levels - 1], np.arange(regular))
 
     def first_bins(self, column: Column) -> int:
-        """Return how many bins an ordered column's first histogram has, if the column has as many values.
+        """Return how many equal bins an ordered column's first histogram starts with, before `first_axis` adds cuts.
 
         More bins do not cost more, as a row is in one of them; noise in bins that turn out to be alike or empty is
         smoothed away.

@@ -29,8 +29,8 @@ A numerical tolerance.
 """
 
 MOST_WAYS = 3
-"""Most columns of a table in a workload for which the optimal plan is computed.  A safety limit of the number of
-tables.
+"""Most columns of a table that the optimal plan is made for; of larger sets in a workload it takes all subsets of so
+many columns.  A safety limit of the number of tables.
 """
 
 LARGEST, LARGEST_OF_FEW, FEW_CELLS = 0.1, 0.2, 16

@@ -149,7 +149,8 @@ def exact_places(
 
     Returns
     -------
-    The tables of places by each other column, for a model; and those for rows, in which they are divided further.
+    The table of places alone and those of places by each other column, for a model; and the same for rows, divided
+    further where `divided_by` names a column.
     """
     if not known.places:
         return (), ()
@@ -193,7 +194,7 @@ def _exact(columns: Clique, table: IntArray) -> ExactTable:
 
 
 def _relation(model: Distribution, by: int, other: int) -> FloatArray:
-    """Return the model's joint table of two columns with ``by`` as rows, (values of ``by``, values of ``other``).
+    """Return the model's joint probabilities of two columns, (values of ``by``, values of ``other``), of sum 1.
 
     Within places, where nothing was measured of it, the two columns are related as it says.
     """

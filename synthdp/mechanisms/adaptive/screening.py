@@ -177,7 +177,7 @@ def distances_from(
 ) -> tuple[Measurements, list[FloatArray], BudgetAllocation]:
     """Measure the L1 distance of each of the data's tables from an expected one, with noise.
 
-    Returns the noisy distances, the expected tables as rounded for the query, and the remaining budget.  Costs
+    Returns the noisy distances, in rows, the expected tables as rounded for the query, and the remaining budget.  Costs
     ``share`` of the whole budget, for the curator's neighbours.
     """
     queries = MarginalDistances(tables, _rounded(tables, expected), DENOMINATOR)

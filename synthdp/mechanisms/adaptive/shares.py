@@ -165,7 +165,7 @@ def screening_part(budget: BudgetAllocation, number: int, *, share: float, pairs
     budget
         What is left.
     number
-        Of the round.
+        Of the round, from 0.
     share
         What the round may cost.
     pairs

@@ -162,7 +162,7 @@ def buckets(margin: FloatArray, most: int, *, ordered: bool) -> IntArray:
 def standing_out(distances: FloatArray, stddev: float, *, most: int) -> IntArray:
     """Return positions of the noisy distances that exceed noise, the largest first, at most ``most``.
 
-    The threshold is such that noise alone passes about one for every two columns.
+    The threshold is such that noise alone passes at most about one for every two columns.
     """
     columns = math.sqrt(2 * len(distances)) + 1
     threshold = stddev * math.sqrt(2 * math.log(max(columns, 8.0) / 2))

@@ -143,7 +143,7 @@ def first_estimate(
     """Estimate the persons in an attribute's standard cells by group of periods from noisy counts, (groups, cells).
 
     Counts below the noise are set to 0, and ordered ones are smoothed.  If none is left, releasable
-    cells are all alike.
+    cells are all alike.  Only those of the root are scaled to ``total``.
 
     Parameters
     ----------
@@ -276,7 +276,10 @@ def round_columns(
 def cells_and_refinements(
     layout: Layout, columns: Sequence[AttributeColumn]
 ) -> tuple[Layout, Mapping[Key, Refinement]]:
-    """Return the layout with the model's cells instead of the standard ones, and how rows spread within each cell."""
+    """Return the layout with finer cells, where heavy standard ones were split, and by column how rows spread in one.
+
+    So the model tells heavy values apart.  Other columns keep their standard cells.
+    """
     refinements = {one.key: one.refined(TREE.deep * one.stddev) for one in columns}
     split = {
         _place(layout, one): refinements[one.key].coarse() for one in columns
@@ -316,5 +319,8 @@ def _place(layout: Layout, column: AttributeColumn) -> tuple[str, str]:
 
 
 def _one_way(layout: Layout, one: Attribute) -> PersonTable:
-    """Return the query that counts persons by one attribute's cells, all periods together."""
+    """Return the query for parts of split bins or classes of roundness: persons by an attribute's cells in the layout.
+
+    It counts all periods together.
+    """
     return PersonTable(Kind.ONE, one.table, one.name, cells_of(layout, one))

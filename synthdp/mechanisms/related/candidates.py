@@ -22,7 +22,7 @@ MANY_LEVELS = 20
 
 FEW_THREES = 8
 """Number of three-attribute tables among which the remaining budget is assumed to be divided when it is judged whether
-any is worth its noise.  A convention.
+any is worth its noise.  More would consider such tables for more persons only.  A convention.
 """
 
 MOST_THREES, MOST_OF_ONE = 80, 12

@@ -146,7 +146,7 @@ def weights_of(layout: Layout, tables: Sequence[PersonTable], wished: Workload) 
 def names_wished(schema: DatabaseSchema) -> list[str]:
     """Return the names that a workload of a database may contain.
 
-    ``table.column`` and ``child.rows`` (number of child rows).
+    ``table.column``, of columns that do not name rows, and ``child.rows`` (number of child rows).
     """
     columns = [
         f"{table}.{name}" for table in schema.names for name, one in schema.tables[table].items() if not one.names_rows

@@ -66,7 +66,8 @@ class Stage:
     def mu(self, factor: IntArray, spent: FloatArray, at_most: int, *, mu: float) -> float:
         """Return how much the stage's first answers may cost (in Gaussian DP), given what earlier stages cost.
 
-        It is the most that keeps all stages together within the budget for every person.
+        It is the most that keeps all stages together within the budget for every person; of the first stage, within its
+        part.
 
         Parameters
         ----------

@@ -124,7 +124,10 @@ class CellParities(LinearFamily):
         return found if fits.all() else found + sum_features(self, codes[~fits])
 
     def words(self, codes: Codes) -> IntArray:
-        """Return the bits of each row as one whole number, (n,); bits of an out-of-domain column are 0."""
+        """Return the bits of each row as one whole number, (n,), from which parities are computed.
+
+        Bits of an out-of-domain column are 0.
+        """
         words = np.zeros(len(codes), np.int64)
         for j, (axis, width) in enumerate(zip(self.domain.axes, widths(self.domain), strict=True)):
             words <<= width

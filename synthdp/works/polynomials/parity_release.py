@@ -259,7 +259,8 @@ class _Planner:
     def _squared_use(self) -> FloatArray:
         """Return the squared L2 sensitivity per squared weight of each degree, (r, degrees).
 
-        There is a row per number of flipped bits under replace-one, and one row under add-or-remove.
+        There is a row per number of flipped bits under replace-one, and one row under add-or-remove.  Optimal weights
+        keep each row's sum within a limit.
         """
         if self.adjacency.rows_are_public:
             changed = odd_overlaps(self.bits.d, self.order, self.bits.flips)

@@ -124,7 +124,7 @@ class AverageConjunctions(LinearFamily):
         return total
 
     def missing(self, zeros: int) -> float:
-        """Return E_y (f_x - p_x)^2 for a row x with ``zeros`` zeros: the mean squared part of f_x beyond degree t."""
+        """Return E_y (f_x - p_x)^2 for a row x with ``zeros`` zeros: the mean squared error of its polynomial p_x."""
         p, high = self.chance, range(self.order + 1, zeros + 1)
         return float(sum(math.comb(zeros, i) * (1 - p) ** (2 * zeros - i) * p**i for i in high))
 

@@ -51,8 +51,8 @@ TOO_NOISY = 0.1
 measures each column's spread under more noise; less takes all columns to be spread alike.  Not measured."""
 
 FINE = 0.02
-"""Limit of an average's noise, multiplied by (2 / degree)^2, up to which higher degrees and pairs are measured.  More
-measures finer moments under more noise.  Tuned; not measured."""
+"""Pairs and moments up to a degree are measured if the noise stddev of an average, at most 1 in size, does not exceed
+FINE * (2 / degree)^2.  More measures finer moments under more noise.  Tuned; not measured."""
 
 MEANS_SHARE = 0.8
 """Share of the budget for the columns' means where second moments are measured as a mean over columns.  More tells the
@@ -229,7 +229,10 @@ def _swap(d: int, moments: MomentOrders) -> Norms | None:
 
 
 def moment_basis(domain: Domain, moments: MomentOrders) -> TensorBasis:
-    """Return the moments to measure, then counts of out-of-domain rows, which don't raise the sensitivity."""
+    """Return the moments to measure, then counts of out-of-domain rows, which don't raise the sensitivity.
+
+    Moments are cosines of single columns, indicators of special and missing values, and products of two cosines.
+    """
     terms: list[Term] = [(Cosine(j, m),) for j in range(len(domain)) for m in range(1, moments.degree + 1)]
     terms += [(indicator,) for indicator in _indicators(domain)]
     if moments.order == 2:
@@ -324,7 +327,7 @@ def _with_pointless(
 
 
 def _densities(domain: Domain, moments: FloatArray, stddev: FloatArray, *, tilt: float = 0.0) -> list[FloatArray]:
-    """Return the max-ent density of each column on its points; columns with the same points are fitted together.
+    """Return the max-ent probabilities of each column's points, (points,) each; equal points are fitted together.
 
     ``tilt`` is the multiplier of the second moment that all columns share.
     """
