@@ -130,7 +130,7 @@ class PublicKnowledge:
 
 
 def _exactly(column: OneWay, totals: PublicTotals) -> OneWay:
-    """Return a column whose estimated rows are the exact public totals."""
+    """Return a column whose estimated rows, by leaf and by first bin, are the exact public totals, without misfits."""
     return replace(
         column, weights=totals.on(column.axis), counts=totals.on(column.first), stddev=EXACT, misfits=0.0
     )  # fmt: skip

@@ -110,7 +110,7 @@ def _with_public_column(column: OneWay, public: PublicRows, total: float) -> One
 
 
 def _inside(public: PublicRows, axis: Axis) -> FloatArray | None:
-    """Return the public rows in each cell of an axis, to be averaged with noisy counts.
+    """Return the number of public rows in each cell of an axis, (axis.size,), to be averaged with noisy counts.
 
     0 in cells that are never released.  ``None`` if the table lacks the column.
     """

@@ -186,8 +186,9 @@ class _Told(NamedTuple):
 
     @classmethod
     def by(cls, scores: FloatArray, explained: FloatArray, stddev: float) -> _Told:
-        """Return the likelihoods of scores, (k,): with a relation of each strength, with none, and on average.
+        """Return the likelihoods of k scores: with a relation of each strength, with none, and on average.
 
+        Shapes are (k, distances), (k,) and (k, shares, sizes); the third is for each of `NONE` and of `SIZES`.
         Scores, the part chance explains, and noise are fractions of the rows.
         """
         chance = np.maximum(explained, 1e-12)

@@ -212,7 +212,10 @@ class Knowledge:
 
     @property
     def relations(self) -> str:
-        """A sentence for the receipt: which tables of several columns were measured, and their noise; or `NO_RELATION`."""
+        """A sentence for the receipt: which tables of several columns were measured, and how noisy they are.
+
+        `NO_RELATION` if none was, and no products either.
+        """
         tables = (*self.tables, *self.merged, *self.effects)
         said = []
         for order, word in ((2, "pair"), (3, "triple")):

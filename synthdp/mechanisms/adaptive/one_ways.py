@@ -133,6 +133,8 @@ class OneWayTree:
     ) -> MeasuredOneWays:
         """Measure a histogram of every column, and finer bins where many rows lie, level by level.
 
+        Returns the estimates of all columns, the remaining budget, and the noisy answers.
+
         Costs at least ``share`` and at most ``most`` of the whole budget, for the curator's neighbours.
 
         Parameters
@@ -208,7 +210,7 @@ class OneWayTree:
         return Axis(name, column, starts, np.arange(len(starts)))
 
     def steps(self, column: Column) -> tuple[IntArray, ...]:
-        """Return the first grid index of each group of a declared hierarchy, for each level; none without a hierarchy.
+        """Return the first grid index of each group of a declared hierarchy, (groups,) a level; none without one.
 
         The first level has the finest groups that are at most twice as many as bins, or the coarsest; the last has single
         levels.  Levels that are so few themselves are counted at once, as all are where the tree has one level.

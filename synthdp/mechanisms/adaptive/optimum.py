@@ -41,7 +41,7 @@ NLTCS, sets of columns of Adult, whickham, vocab and default (docs/benchmarks/nl
 
 LEAST_PART = 0.1
 """Even an effect known well from earlier answers is measured, so that none is left out.  This is the least precision,
-as a fraction of what it would get otherwise.
+as a fraction of what it would get otherwise.  More spends more on what is known well.
 """
 
 
@@ -105,6 +105,8 @@ def optimum(
     total: float,
 ) -> Optimum:
     """Return the unbiased way of least total error for a workload of marginals.
+
+    That is the noise of each effect, the part of the cost for the number of rows, and the error that would be left.
 
     The variance of the table of A, summed over its cells, is the sum over S within A of v_S times the product over S of
     n_j - 1 and over the rest of A of 1 / n_j, where v_S is the noise in a cell of the effect of S before centring.  To

@@ -123,6 +123,8 @@ def _mean_of_all(
 def smoothed(counts: FloatArray, stddev: float) -> SmoothedHistogram:
     """Smooth the noisy counts of neighbouring bins by shrinking Haar wavelet coefficients (empirical Bayes).
 
+    Returns the estimates, (k,), which may be negative, and how likely the counts are, against empty bins.
+
     Haar coefficients of one scale are 0 or normal, with a common share and stddev (Johnstone and Silverman 2005); the
     estimate is averaged over all shifts (Coifman and Donoho 1995), so that no border between bins is special.
 
@@ -152,7 +154,7 @@ def smoothed(counts: FloatArray, stddev: float) -> SmoothedHistogram:
 
 
 def _posterior_mean(detail: FloatArray, stddev: float) -> tuple[FloatArray, float]:
-    """Shrink the Haar coefficients of one scale to posterior means, and return their mean log-likelihood ratio.
+    """Return posterior means of Haar coefficients of one scale, (coefficients,), and their mean log-likelihood ratio.
 
     Both for the likeliest of the priors on the grid.  The ratio is against coefficients of 0.  Very large ones are
     kept; see `FAR`.

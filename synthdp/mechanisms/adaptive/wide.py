@@ -114,7 +114,7 @@ def screening_queries(known: Knowledge, columns: Sequence[int], margins: Sequenc
 
 
 def whole_margins(margins: Sequence[FloatArray], denominator: int) -> tuple[IntArray, ...]:
-    """Round margins of one sum to whole multiples of 1 / ``denominator`` whose sums are equal again, at least 1.
+    """Return margins of one sum, (groups,) each, as whole multiples of 1 / ``denominator`` of equal sums of at least 1.
 
     Distances from their products are then whole numbers, as exact noise needs.
     """

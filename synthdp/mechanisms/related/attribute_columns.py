@@ -182,7 +182,7 @@ def first_estimate(
 def first_column(
     one: Attribute, axis: Axis, counts: FloatArray, stddev: float, share: float, *, total: float
 ) -> AttributeColumn:
-    """Return what is known of a column after its standard cells were counted and before any is split.
+    """Return what is known of a column, persons by standard cell, before any cell is split.
 
     Its leaves are these cells, all periods together, with weights that sum to ``total`` persons.
     """
@@ -211,7 +211,7 @@ def split_columns(
 
     Returns
     -------
-    What is known then, what is left, and the noisy answers.
+    The columns with the finer leaves, what is left of the budget, and the noisy answers.
     """
     trees = {j: _tree(one) for j, one in enumerate(columns) if one.known.axis.grid.ordered}
     each = {j: columns[j].share * TREE.deep ** (-1 / budget.exponent) for j in trees}
@@ -249,8 +249,8 @@ def round_columns(
 ) -> tuple[tuple[AttributeColumn, ...], BudgetAllocation, tuple[Measurements, ...]]:
     """Measure how round numbers are where noise lets it be seen; see `synthdp.mechanisms.adaptive.rounding`.
 
-    Returns what is known then, what is left of the budget, and the noisy answers.  Costs at most `MOST_ROUND` of the
-    whole budget, and nothing where no column is asked; parameters as of `split_columns`.
+    Returns the columns with the likelihoods of their classes, what is left of the budget, and the noisy answers.  Costs
+    at most `MOST_ROUND` of the whole budget, and nothing where no column is asked; parameters as of `split_columns`.
     """
     classes = {j: axis for j, one in enumerate(columns) if (axis := _classes(one))}
     share = min(SHARE, MOST_ROUND / max(1, len(columns)))

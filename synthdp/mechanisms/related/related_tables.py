@@ -687,7 +687,7 @@ def _screened(
 
     Returns
     -------
-    The tables, how many persons each gains, and what is known then.
+    The tables, how many persons each gains, and the knowledge after the scores were paid for.
     """
     weights = weights_of(known.layout, tables, wished)
     layout, scale = known.layout, known.total / len(persons)

@@ -162,7 +162,8 @@ def ask(
     parts
         How the squared cost is divided among them.
     stage, factor, mu
-        When they are asked, and for what.
+        The periods in which they are asked, the matrix by which these share noise, and what the first answers may cost
+        in Gaussian DP.
     note
         Who chose them.
     public

@@ -58,7 +58,8 @@ class Stage:
     def costs(self, factor: IntArray, periods: int, at_most: int) -> FloatArray:
         """Return the stage's costs by pairs of the T ``periods``, (T, T), relative to its first answers' mu squared.
 
-        A person with rows in a set of periods costs at most the sum over its pairs; see `cost_matrix`.
+        A person with rows in a set of periods costs at most the sum over its pairs; see `cost_matrix`.  ``factor`` is
+        the stage's, ``at_most`` in how many periods a person may have rows.
         """
         columns = [max(0, t - self.start) if t <= self.last else -1 for t in range(periods)]
         return cost_matrix(factor, columns, first_rows=min(at_most, self.start + 1))

@@ -223,7 +223,7 @@ class _Planner:
         return np.array([float(math.comb(self.width, i)) for i in range(self.order + 1)])
 
     def _costs(self) -> FloatArray:
-        """Return the variance of the planned answer per variance of one parity, for each measured degree.
+        """Return the variance of the planned answer per variance of one parity, (degrees,), for each measured degree.
 
         Degrees that the conjunction hardly uses get the floor that `_LEAST_USE` sets.  If noise is above any signal,
         all degrees are taken to count alike.

@@ -367,7 +367,7 @@ class ParitySummary:
         return answered(NoisySums(self.schema, (self.measured,), (self.rows, float(self.stddevs[0]))), question)
 
     def _marginal(self, query: Marginal, evaluator: str) -> Estimate:
-        """Return the counts of a marginal's cells, by polynomials or by maximum entropy."""
+        """Return the number of rows in each of a marginal's cells, (cells,), by polynomials or by maximum entropy."""
         ways = {"polynomial": self.by_polynomial, "max_entropy": self.by_max_entropy}
         if evaluator not in ways:
             raise ParameterError(f"evaluator ({evaluator!r}) must be 'polynomial' or 'max_entropy' for a marginal")
@@ -488,7 +488,7 @@ class ParitySummary:
 
     @cached_property
     def _fitted(self) -> CellModel:
-        """Return the table of weights on candidate rows with seed 0, fitted once."""
+        """Return the table of weights on candidate rows with seed 0, fitted once, from which rows are drawn."""
         return self.fit(random_state=0)
 
     def sample(self, rows: int | None = None, **options: Any) -> Any:

@@ -463,7 +463,7 @@ def input_parities(query: Inputs, variables: Sequence[str], order: int) -> Float
 
 
 def _products(values: FloatArray, order: int) -> FloatArray:
-    """Return the products over all sets of at most ``order`` of d numbers, by size and then in lexicographic order.
+    """Return the products over all sets of at most ``order`` of d numbers, (k,), by size, then in lexicographic order.
 
     Parities are such products of signs; the first product is 1.
     """

@@ -46,10 +46,10 @@ def tensor_swap(t: int, d: int, *, denominator: int, scales: IntArray | None = N
     t, d
         Numbers of degrees and of columns.
     denominator
-        The whole number that stands for 1.
+        Factor by which terms are multiplied before they are rounded to whole numbers.
     scales
-        (t,) the whole number that stands for 1 by the largest degree of a term; see `degree_scales`.  ``None`` stands for
-        the denominator throughout.
+        (t,) this factor by the largest degree of a term; see `degree_scales`.  ``None`` stands for the denominator
+        throughout.
     """
     sizes = (np.full(t, denominator) if scales is None else scales) / denominator
     l1, l2_squared = swap_by_degree(sizes, d, tensor_swap_l1, power=1), swap_by_degree(sizes, d)

@@ -286,7 +286,10 @@ def _enough(moments: int) -> int:
 
 
 def _margins(basis: TensorBasis, b: FloatArray, stddev: FloatArray, *, degree: int) -> tuple[FloatArray, ...]:
-    """Return one margin per column, (cells,): the max-ent density of its moments, and its cells without a point."""
+    """Return one margin per column, (cells,): the max-ent density of its moments, and its cells without a point.
+
+    The product of the margins is the fitted distribution, or what support points are drawn from.
+    """
     domain, value = basis.domain, dict(zip(basis.terms, b.tolist(), strict=True))
     raw = np.array([[value[Cosine(j, m),] for m in range(1, degree + 1)] for j in range(len(domain))])
     pointless = _pointless_shares(basis, b)
@@ -374,7 +377,7 @@ def _from_means(account: Curator, fine: Domain, coarse: Domain, count: RowCount)
 def _tilted(
     domain: Domain, means: FloatArray, stddev: FloatArray, regular: FloatArray, second: Measurements, *, rows: float
 ) -> list[FloatArray]:
-    """Return the columns' densities at the shared multiplier that meets the mean second moment.
+    """Return the columns' densities, (points,) each, at the shared multiplier that meets the mean second moment.
 
     The derivative of the dual increases in the multiplier, so a root search finds it, within bounds.  Noise in the
     moment draws the multiplier towards 0.
