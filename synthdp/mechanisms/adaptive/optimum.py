@@ -29,7 +29,7 @@ A numerical tolerance.
 """
 
 MOST_WAYS = 3
-"""Most columns of a table that the optimal plan is made for; of larger sets in a workload it takes all subsets of so
+"""Most columns of a table that the optimal plan is made for.  Of larger sets in a workload it takes all subsets of so
 many columns.  A safety limit of the number of tables.
 """
 

@@ -64,8 +64,10 @@ def measure_roundness(
     columns
         What is known of each column.
 
-    Returns ------- The columns with the likelihoods of their classes and the leaves' new rows, what is left of the
-    budget, and the noisy answers.
+    Returns
+    -------
+    The columns with the likelihoods of their classes and new rows of leaves, what is left of the budget, and the noisy
+    answers.
     """
     classes = {j: axis for j, one in enumerate(columns) if (axis := axis_of_roundness(one.axis.name, one.axis.column))}
     parts = {j: parts_in_classes(columns[j], axis) for j, axis in classes.items()}

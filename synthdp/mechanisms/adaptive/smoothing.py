@@ -38,10 +38,10 @@ LARGEST_EXPONENT = 600.0
 """Exponents of likelihood ratios are capped at this, so that exp does not overflow.  A numerical tolerance."""
 
 ODDS = 20.0
-"""Prior odds of unrelated bins against neighbours to be smoothed, and against heaps of like size, in the mean of all
-three estimates: these two weigh as much as the first only if they make the counts this many times as likely.  Tuned;
-ablation in docs/benchmarks/planner.md.  The caution pays: a column of few values far apart loses more by smoothing than
-a smooth one by its absence.
+"""Prior odds of unrelated bins against smooth neighbours, and against heaps of like size, in the mean of all three
+estimates.  These two weigh as much as the first only if they make the counts this many times as likely.  Tuned;
+ablation in docs/benchmarks/planner.md.  The caution pays: a column of few values far apart loses more by smoothing
+than a smooth one by its absence.
 """
 
 LEAST_BINS = 3

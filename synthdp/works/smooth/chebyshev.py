@@ -208,11 +208,11 @@ def _curvature(t: int) -> float:
 
 
 LEAST_SCALE = 2**10
-"""Least factor by which a term is multiplied before it is rounded to a whole number, where its average has much noise:
-rounding then moves the average by at most 2^-11. A numerical tolerance."""
+"""Least factor by which a term is multiplied before it is rounded to a whole number, where its average has much noise.
+Rounding then moves the average by at most 2^-11. A numerical tolerance."""
 
 DENOMINATOR = 2**24
-"""Factor by which terms are multiplied before they are rounded to whole numbers, so that noise is exact: rounding moves
+"""Factor by which terms are multiplied before they are rounded to whole numbers, so that noise is exact. Rounding moves
 an average by at most 2^-25. A numerical tolerance."""
 
 MAX_TERMS = 10**6

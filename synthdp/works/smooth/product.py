@@ -51,8 +51,8 @@ TOO_NOISY = 0.1
 measures each column's spread under more noise; less takes all columns to be spread alike.  Not measured."""
 
 FINE = 0.02
-"""Pairs and moments up to a degree are measured if the noise stddev of an average, at most 1 in size, does not exceed
-FINE * (2 / degree)^2.  More measures finer moments under more noise.  Tuned; not measured."""
+"""Pairs, and moments up to a degree, are measured if the noise stddev of an average is at most FINE * (2 / degree)^2.
+An average is at most 1 in size.  More measures finer moments under more noise.  Tuned; not measured."""
 
 MEANS_SHARE = 0.8
 """Share of the budget for the columns' means where second moments are measured as a mean over columns.  More tells the
