@@ -251,7 +251,7 @@ def named() -> Mapping[str, Named]:
 
 
 def _entry(name: str) -> Named:
-    """Return what a mechanism's name stands for, importing as little as possible."""
+    """Return the class path and settings that a mechanism's name stands for; of `OWN` without more imports."""
     return OWN[name] if name in OWN else named()[name]
 
 

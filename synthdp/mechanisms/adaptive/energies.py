@@ -207,7 +207,10 @@ class _Told(NamedTuple):
 
 
 def _posterior(told: _Told, columns: int, order: int) -> FloatArray:
-    """Return the posterior of `NONE` and `SIZES` together given all scores, (shares, sizes), of sum 1."""
+    """Return the posterior of `NONE` and `SIZES` together given all scores, (shares, sizes), of sum 1.
+
+    What is said of each candidate's relation is averaged over it.
+    """
     posterior = np.log(prior_of(columns, order)) + np.log(told.either).sum(axis=0)
     posterior = np.exp(posterior - posterior.max())
     return np.asarray(posterior / posterior.sum(), np.float64)

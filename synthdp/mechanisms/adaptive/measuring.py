@@ -155,7 +155,7 @@ def _with_earlier(known: Knowledge, effect: NoisyTable, level: int) -> NoisyTabl
 
 
 def _ridge_of_interaction(domain: Domain, candidate: Candidate, effect: NoisyTable) -> float:
-    """Return how little the fit should trust a measured interaction; see `best_ridge`.
+    """Return how little the fit should trust a measured interaction, in multiples of its noise; see `best_ridge`.
 
     It is judged as the table with the interaction's deviations and the margins that the model expects.
     """

@@ -265,7 +265,8 @@ class OneWayTree:
 def _pooled_total(total: float, stddev: float, columns: Sequence[FloatArray], noise: float) -> float:
     """Return the number of rows estimated from a noisy count and the sums of noisy histograms, by precision.
 
-    At least 1. ``stddev`` is the noise of the count, ``noise`` that of a histogram's bin.
+    At least 1; the bins of every column are estimated to have this sum.  ``stddev`` is the noise of the count,
+    ``noise`` that of a histogram's bin.
     """
     sums = [total, *(float(counts.sum()) for counts in columns)]
     precisions = [stddev**-2, *(1 / (len(counts) * max(noise, LEAST_STDDEV) ** 2) for counts in columns)]

@@ -160,7 +160,7 @@ def optimum(
 
 
 def _precisions(costs: FloatArray, slopes: FloatArray, before: FloatArray, spend: float) -> FloatArray:
-    """Return the precision (1 / variance) to add to each effect: least sum of slopes / precision at a given cost.
+    """Return the precision (1 / variance) to add to each effect, (effects,): least sum of slopes / precision at a cost.
 
     Added is max(level * wanted - before, least part of level * wanted). Its cost, as a function of the level, is convex
     and made of straight lines, one for each number of precisions that are beyond their least part; so the level at

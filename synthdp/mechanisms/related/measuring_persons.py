@@ -50,7 +50,7 @@ def measure(
 
     Returns
     -------
-    The noisy answers, each table with its noise, and what is left.
+    The noisy answers, each table in persons with the stddev of a cell's noise, and what is left of the budget.
     """
     part, left = budget.take(min(sum(shares), budget.share))
     queries = person_tables(layout, tables, shares)

@@ -87,7 +87,10 @@ class Stage:
 
 
 def stages_of(periods: int, *, again: bool) -> tuple[Stage, ...]:
-    """Return the stages of a series: one, or two if tables are chosen ``again`` once there are more rows."""
+    """Return the stages of a series: one, or two if tables are chosen ``again`` once there are more rows.
+
+    Series of fewer than `FEWEST` periods have one.
+    """
     if not again or periods < FEWEST:
         return (Stage(start=0, last=periods - 1, part=1.0, weight=periods),)
     start = CHOSEN_AGAIN - 1

@@ -109,14 +109,14 @@ class _Tables:
         self.columns = [_column_map(bits, j) for j in range(len(bits.domain))]
 
     def one_way(self, j: int) -> NoisyTable:
-        """Return the noisy counts of one column's cells."""
+        """Return the noisy counts of one column's cells, (cells,), from the parities of its bits."""
         column = self.columns[j]
         sums = np.append(self.rows, self.levels[1][column.bits])
         spread = np.append(0.0, np.full(len(column.bits), self.stddevs[1]))
         return _noisy((j,), column.table @ sums, (column.table**2) @ spread**2)
 
     def pair(self, a: int, b: int) -> NoisyTable:
-        """Return the noisy counts of two columns' cells, a < b."""
+        """Return the noisy counts of two columns' cells, a < b, (cells,), from parities of one and of two bits."""
         first, second = self.columns[a], self.columns[b]
         sums = np.empty((len(first.bits) + 1, len(second.bits) + 1))
         variance = np.empty_like(sums)

@@ -281,7 +281,10 @@ def _fine_cells(rows: float) -> int:
 
 
 def _enough(moments: int) -> int:
-    """Return the default number of support points for a number of moments."""
+    """Return the default number of support points for a number of moments, which the fit is to meet.
+
+    It is `CANDIDATES_PER_MOMENT` times the number, from `CANDIDATES` to `MOST_CANDIDATES`.
+    """
     return min(MOST_CANDIDATES, max(CANDIDATES, CANDIDATES_PER_MOMENT * moments))
 
 
