@@ -119,7 +119,7 @@ class BudgetAllocation:
         return plan.noise.stddev / plan.resolution
 
     def table_stddev(self, share: float) -> float:
-        """Return the noise in a cell of one marginal that is measured with a share of the whole budget, in rows."""
+        """Return the stddev of a cell's noise, in rows, in one marginal measured with a share of the whole budget."""
         return _table_stddev(self, share)
 
     def shares_of_least_noise(self, share: float, weights: Sequence[float]) -> list[float]:

@@ -70,7 +70,7 @@ class Automatic(HasPrivacyCost):
         return self._adaptive(self.spend).output_schema(schema)
 
     def prepare(self, curator: Curator) -> None:
-        """Check, before anything is spent, that each mechanism that may be chosen can handle the table.
+        """Raise an error, before anything is spent, unless each mechanism that may be chosen can handle the table.
 
         Costs nothing.
         """

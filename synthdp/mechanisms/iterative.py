@@ -78,7 +78,8 @@ def interact(
 ) -> QueryOutcome:
     """Answer one query: compare the hypothesis's guess with the table privately, and update it if it is far off.
 
-    Costs nothing beyond what the watch (an open sparse vector) cost, once for all steps.
+    Returns the guess, whether it was compared, and the noisy answer where it was off.  Costs nothing beyond what the
+    watch (an open sparse vector) cost, once for all steps.
 
     Parameters
     ----------

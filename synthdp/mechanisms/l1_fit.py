@@ -68,7 +68,7 @@ MOST_ANSWERS = 2**20
 """
 
 BASES = ("marginals", "trigonometric", "mixed")
-"""The names of the query bases that ``basis`` may have."""
+"""The names that ``basis`` takes: cell counts of pairs, products of cosines, or for each pair what suits it."""
 
 Pair = tuple[int, int]
 
@@ -275,7 +275,7 @@ def _pairs(workload: Workload, columns: int) -> list[Pair]:
 
 
 def _affordable(domain: Domain, workload: Workload) -> list[Pair]:
-    """Return the pairs of highest weight that together have at most `MOST_ANSWERS` cells, sorted."""
+    """Return the pairs to measure, sorted: those of highest weight that together have at most `MOST_ANSWERS` cells."""
     pairs = _pairs(workload, len(domain))
     pairs.sort(key=workload.weight, reverse=True)
     cells = np.cumsum([domain.shape[a] * domain.shape[b] for a, b in pairs])

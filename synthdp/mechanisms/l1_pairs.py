@@ -86,7 +86,10 @@ class NoisyAverages:
         )
 
     def features(self, codes: Codes) -> Any:
-        """Return the (k, m) values of all queries on (m, d) support points, sparse unless most of them are nonzero."""
+        """Return the (k, m) values of all queries on (m, d) support points, to which weights are fitted.
+
+        The matrix is sparse if at most the fraction `DENSE` of it is nonzero, else dense.
+        """
         parts = [codes[start : start + CHUNK] for start in range(0, len(codes), CHUNK)]
         blocks = [
             sparse.hstack([sparse.csc_array(design(queries, part)) for part in parts]) for queries in self.families

@@ -76,7 +76,7 @@ def option_of_text(name: str, kind: type[Any], option: str, text: str, *, withou
 
 
 def _hints(kind: type[Any], without: Collection[str]) -> dict[str, Any]:
-    """Return the annotated types of a constructor's fields, by name, except those in ``without``."""
+    """Return the types of a constructor's fields, by name, except those in ``without``: options are checked by them."""
     hints = get_type_hints(kind)
     return {field.name: hints[field.name] for field in fields(kind) if field.init and field.name not in without}
 
@@ -251,7 +251,7 @@ def named() -> Mapping[str, Named]:
 
 
 def _entry(name: str) -> Named:
-    """Return what a mechanism's name stands for, importing as little as possible."""
+    """Return the class path and settings that a mechanism's name stands for; of `OWN` without more imports."""
     return OWN[name] if name in OWN else named()[name]
 
 
@@ -424,6 +424,9 @@ def _check_has_options(name: str, entry: Named) -> None:
 
 
 def _taken(entry: Named) -> str:
-    """Return the names of the settings that a mechanism takes, as text for error messages."""
+    """Return the names of the settings that a mechanism takes, as text for error messages; "nothing" if there are none.
+
+    "mechanism_options" is one of them where the mechanism has options of its own.
+    """
     taken = [setting for setting in UNSET if setting in entry.takes or (setting == "solver" and entry.solvers)]
     return ", ".join([*taken, *(["mechanism_options"] if entry.options else [])]) or "nothing"

@@ -75,6 +75,7 @@ def _kinds(domain: Domain) -> list[Statistic]:
 
 
 T = TypeVar("T")
+"""What a program knows after a stage, or what a fit returns: any type."""
 Ask = Callable[..., Release[Any]]
 """A mechanism's method ``release``, which `salvaged` decorates."""
 Simplest = Callable[[Any, Curator, tuple[Measurements, ...]], tuple[Any, tuple[str, ...]]]

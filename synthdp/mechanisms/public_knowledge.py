@@ -24,8 +24,8 @@ from synthdp.sampling.exact_tables import ExactTable
 from synthdp.schema.schema import Schema
 
 EXACT = 0.01
-"""Standard deviation, in rows, assumed for exact public totals where a positive number is needed.  A numerical
-tolerance.
+"""Standard deviation, in rows, assumed for exact public totals where a positive number is needed.  Totals that are this
+close to whole numbers count as whole.  A numerical tolerance.
 """
 
 TREE_CELLS = 1e5
@@ -117,7 +117,10 @@ class PublicKnowledge:
         return raked_exactly(found, tables, zeros=known.zeros, rng=rng, rows=known.total)
 
     def exact(self, known: Knowledge) -> tuple[ExactTable, ...]:
-        """Return the whole-number public totals as tables that synthetic rows must reproduce exactly."""
+        """Return the whole-number public totals as tables that synthetic rows must reproduce exactly.
+
+        Others, which no rows could have, are left out.
+        """
         tables = [one.table(known.domain) for one in self.totals]
         return tuple(
             ExactTable(clique=clique, counts=np.rint(counts).astype(np.int64))
@@ -127,7 +130,7 @@ class PublicKnowledge:
 
 
 def _exactly(column: OneWay, totals: PublicTotals) -> OneWay:
-    """Return a column whose estimated rows are the exact public totals."""
+    """Return a column whose estimated rows, by leaf and by first bin, are the exact public totals, without misfits."""
     return replace(
         column, weights=totals.on(column.axis), counts=totals.on(column.first), stddev=EXACT, misfits=0.0
     )  # fmt: skip

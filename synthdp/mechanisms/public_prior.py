@@ -83,7 +83,10 @@ def with_public_columns(columns: Sequence[OneWay], public: PublicRows, *, total:
 
 
 def _with_public_column(column: OneWay, public: PublicRows, total: float) -> OneWay:
-    """Combine one column's noisy counts with a public table's, to the extent that the two agree."""
+    """Return a column with its noisy counts drawn towards a public table's, to the extent that the two agree.
+
+    Unchanged if the public table has no rows with the column.
+    """
     counts = _inside(public, column.first)
     if counts is None or not counts.sum():
         return column
@@ -107,7 +110,7 @@ def _with_public_column(column: OneWay, public: PublicRows, total: float) -> One
 
 
 def _inside(public: PublicRows, axis: Axis) -> FloatArray | None:
-    """Return the public rows in each cell of an axis, to be averaged with noisy counts.
+    """Return the number of public rows in each cell of an axis, (axis.size,), to be averaged with noisy counts.
 
     0 in cells that are never released.  ``None`` if the table lacks the column.
     """
@@ -119,6 +122,8 @@ def fit_with_public(
     known: Knowledge, public: PublicRows, *, alone: Callable[[], Distribution], rng: Generator
 ) -> Distribution:
     """Fit public rows to all noisy answers; or return ``alone()`` where these contradict the public relations.
+
+    Also where a wide table is fitted by groups of columns, or no public columns are related.
 
     Minimises the relative entropy to smoothed public rows, in effective ones, plus the squared deviations from noisy
     tables, in multiples of their noise: the posterior mode under a Dirichlet prior about the public table.  How many
@@ -153,7 +158,7 @@ def fit_tables_with_public(
 ) -> Distribution:  # fmt: skip
     """Fit public rows to consistent noisy tables, or return ``alone()`` where these contradict the public relations.
 
-    See `fit_with_public`.
+    Also where no public columns are related.  See `fit_with_public`.
 
     Parameters
     ----------

@@ -29,8 +29,8 @@ and those among other columns worse.  Tuned; not measured.
 
 REST = 0.3
 """Weight of a pair outside of the user's workload, as a fraction of the mean weight of its sets, so that such pairs are
-not lost.  Tuned: by `benchmarks/utility/places.py`; with six triples of Adult at epsilon 1, values of .1, .3 and 1 give
-errors of .0327, .0308, .0313 (other pairs .0241, .0240, .0228).
+not lost.  A larger one makes them better.  Tuned: by `benchmarks/utility/places.py`; with six triples of Adult at
+epsilon 1, values of .1, .3 and 1 give errors of .0327, .0308, .0313 (other pairs .0241, .0240, .0228).
 """
 
 BINS = 32
@@ -70,8 +70,8 @@ class Workload:
     def weight(self, clique: Clique) -> float:
         """Return how much a table of these columns matters: the sum of the weights of all wished sets that contain it.
 
-        One of up to two columns that no such set contains has the weight ``rest``.  Tables with the target count
-        `TARGET_WEIGHT` times.
+        It is 1 if all sets matter alike.  One of up to two columns that no such set contains has the weight ``rest``.
+        Tables with the target count `TARGET_WEIGHT` times.
         """
         inside = set(clique)
         weight = 1.0 if self.weights is None else sum(w for wished, w in self.weights if inside <= set(wished))
@@ -79,7 +79,10 @@ class Workload:
         return weight * (TARGET_WEIGHT if self.target in inside else 1.0)
 
     def with_rest(self) -> Workload:
-        """Return the workload with a small weight on pairs that it does not contain, so that they are not lost."""
+        """Return the workload with a small weight on pairs that it does not contain, so that they are not lost.
+
+        Unchanged if all sets matter alike.
+        """
         if self.weights is None:
             return self
         return replace(self, rest=REST * float(np.mean([weight for _, weight in self.weights])))

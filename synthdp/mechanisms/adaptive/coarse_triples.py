@@ -76,8 +76,9 @@ def triples_that_matter(known: Knowledge, workload: Workload) -> list[Clique]:
 
     Those are all that the workload names, each with the target if there is one.
 
-    The list is empty if scoring would cost too much or noise is Laplace.  Columns with misfits (rows with values
-    outside of the declared domain) are left out, since an interaction says nothing of such rows.
+    The list is empty if they are more than `MAX_TRIPLES`, scoring would cost too much, or noise is Laplace.  Columns
+    with misfits (rows with values outside of the declared domain) are left out, since an interaction says nothing of
+    such rows.
 
     Parameters
     ----------

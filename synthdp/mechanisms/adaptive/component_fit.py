@@ -88,7 +88,7 @@ class _Group:
 
     @classmethod
     def of(cls, known: Knowledge, columns: Clique, tables: list[NoisyTable]) -> _Group:
-        """Return the part of the knowledge that is about some columns, with their measured tables."""
+        """Return the part of the knowledge that is about some columns, with their tables, to be fitted on its own."""
         place = {j: i for i, j in enumerate(columns)}
         ridges = {_at(place, clique): ridge for clique, ridge in known.ridges.items() if clique[0] in place}
         return cls(

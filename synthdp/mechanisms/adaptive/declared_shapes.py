@@ -94,9 +94,9 @@ def expected_counts(counts: FloatArray, edges: FloatArray, like: str, *, stddev:
 
 
 def _increasing(heights: FloatArray, widths: FloatArray) -> FloatArray:
-    """Return the nearest non-decreasing heights in weighted least squares (pool adjacent violators).
+    """Return the nearest non-decreasing heights (counts per width), (bins,), by least squares weighted with ``widths``.
 
-    Counts of a column that is declared increasing are drawn towards them.
+    By pooling adjacent violators.  Counts of a column that is declared increasing or decreasing are drawn towards them.
     """
     from scipy.optimize import isotonic_regression
 
@@ -136,17 +136,26 @@ def _about(value: float, ends: FloatArray) -> FloatArray:
 
 
 def _lognormal(x: FloatArray, place: FloatArray, log_scale: FloatArray) -> FloatArray:
-    """Return the probability that exp of a normal variable of mean place and stddev exp(log_scale) is at most x."""
+    """Return the probability under a declared log-normal law that a value is at most x, in the arguments' common shape.
+
+    The log of the value is normal, of mean ``place`` and stddev exp(``log_scale``).
+    """
     return np.asarray(ndtr((np.log(np.maximum(x, 1e-300)) - place) / np.exp(log_scale)))
 
 
 def _normal(x: FloatArray, place: FloatArray, log_scale: FloatArray) -> FloatArray:
-    """Return the probability that a normal variable of mean place and stddev exp(log_scale) is at most x."""
+    """Return the probability under a declared normal law that a value is at most x, in the arguments' common shape.
+
+    Its mean is ``place``, its stddev exp(``log_scale``).
+    """
     return np.asarray(ndtr((x - place) / np.exp(log_scale)))
 
 
 def _exponential(x: FloatArray, place: FloatArray, _: FloatArray) -> FloatArray:
-    """Return the probability that an exponential variable of mean exp(place) is at most x."""
+    """Return the probability under a declared exponential law that a value is at most x, in the common shape.
+
+    Its mean is exp(``place``).
+    """
     return np.asarray(-np.expm1(-x / np.exp(place)))
 
 

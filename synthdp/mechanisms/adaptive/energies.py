@@ -24,7 +24,7 @@ Derived.
 
 OF_MARGINS = 0.5
 """Assumed squared error of a column's estimated rows, in multiples of the noise variance of its raw counts; smoothing
-makes it less than 1.
+makes it less than 1.  A larger one lets noisy margins explain more of a score.
 
 Tuned.  Measured on Adult's columns at epsilon .1: .01 to 1.5, .3 in the median.
 """
@@ -57,8 +57,9 @@ count as relations, fewer take them for noise; many scores outweigh it.  Tuned.
 """
 
 MISSTATED = 0.15
-"""Relative error of the part of a score that is attributed to chance and to noisy margins, which is only estimated.
-Measured: .042 for .045, .11 for .10 to .12 on shuffled columns.
+"""Relative error of the part of a score that is attributed to chance and to noisy margins, which is only estimated. A
+larger one lets scores near that part say less of a relation.  Measured: .042 for .045, .11 for .10 to .12 on shuffled
+columns.
 """
 
 
@@ -185,8 +186,9 @@ class _Told(NamedTuple):
 
     @classmethod
     def by(cls, scores: FloatArray, explained: FloatArray, stddev: float) -> _Told:
-        """Return the likelihoods of scores, (k,): with a relation of each strength, with none, and on average.
+        """Return the likelihoods of k scores: with a relation of each strength, with none, and on average.
 
+        Shapes are (k, distances), (k,) and (k, shares, sizes); the third is for each of `NONE` and of `SIZES`.
         Scores, the part chance explains, and noise are fractions of the rows.
         """
         chance = np.maximum(explained, 1e-12)
@@ -205,7 +207,10 @@ class _Told(NamedTuple):
 
 
 def _posterior(told: _Told, columns: int, order: int) -> FloatArray:
-    """Return the posterior of `NONE` and `SIZES` together given all scores, (shares, sizes), of sum 1."""
+    """Return the posterior of `NONE` and `SIZES` together given all scores, (shares, sizes), of sum 1.
+
+    What is said of each candidate's relation is averaged over it.
+    """
     posterior = np.log(prior_of(columns, order)) + np.log(told.either).sum(axis=0)
     posterior = np.exp(posterior - posterior.max())
     return np.asarray(posterior / posterior.sum(), np.float64)

@@ -65,7 +65,7 @@ def fit_cells(known: Knowledge, settings: ListedEntropy) -> Explicit:
 
 
 def _spread(mask: BoolArray, clique: Clique, kept: Sequence[BoolArray]) -> BoolArray:
-    """Reshape a mask over some columns' groups so that it broadcasts over all columns.
+    """Reshape a mask over some columns' groups to an axis for each column, so that it broadcasts over all.
 
     So the masks of all rules combine into one.  Only kept groups remain; the other columns have axes of size 1.
     """

@@ -212,7 +212,10 @@ class Knowledge:
 
     @property
     def relations(self) -> str:
-        """A sentence for the receipt: which tables of several columns were measured, and how noisy they are."""
+        """A sentence for the receipt: which tables of several columns were measured, and how noisy they are.
+
+        `NO_RELATION` if none was, and no products either.
+        """
         tables = (*self.tables, *self.merged, *self.effects)
         said = []
         for order, word in ((2, "pair"), (3, "triple")):
@@ -329,7 +332,7 @@ class Public(Protocol):
         ...
 
     def added_to(self, known: Knowledge, /) -> Knowledge:
-        """Return the knowledge with public tables of several columns added."""
+        """Return the knowledge with public tables of several columns added, and the number of rows that these tell."""
         ...
 
     def fitted(self, known: Knowledge, /, *, alone: Callable[[], Distribution], rng: Generator) -> Distribution:

@@ -134,7 +134,7 @@ def _measure_alone(known: Knowledge, account: Curator, batch: Batch, chosen: Seq
 
 
 def _names(domain: Domain, cliques: Iterable[Clique]) -> str:
-    """Return the column names of cliques as text, such as "age × sex, age × work"."""
+    """Return the column names of cliques as text for the ledger, such as "age × sex, age × work"."""
     return ", ".join(" × ".join(domain.names[j] for j in clique) for clique in cliques)
 
 
@@ -144,7 +144,10 @@ def _named(domain: Domain, cliques: Collection[Clique]) -> str:
 
 
 def _with_earlier(known: Knowledge, effect: NoisyTable, level: int) -> NoisyTable:
-    """Return a noisy interaction averaged, by precision, with earlier answers to the same question."""
+    """Return a noisy interaction averaged, by precision, with earlier answers to the same question.
+
+    Its ridge is chosen by the average.
+    """
     answers = [one for one in (known.merged if level else known.effects) if one.clique == effect.clique] + [effect]
     precisions = np.array([one.stddev**-2 for one in answers])
     counts = np.average([one.counts for one in answers], axis=0, weights=precisions)
@@ -152,7 +155,7 @@ def _with_earlier(known: Knowledge, effect: NoisyTable, level: int) -> NoisyTabl
 
 
 def _ridge_of_interaction(domain: Domain, candidate: Candidate, effect: NoisyTable) -> float:
-    """Return how little the fit should trust a measured interaction; see `best_ridge`.
+    """Return how little the fit should trust a measured interaction, in multiples of its noise; see `best_ridge`.
 
     It is judged as the table with the interaction's deviations and the margins that the model expects.
     """

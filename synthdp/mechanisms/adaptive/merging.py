@@ -35,10 +35,10 @@ the noise.  Tuned; no sweep is on record.
 
 
 def as_interactions(candidates: Sequence[Candidate], noise: Callable[[Clique, int], float]) -> list[Candidate]:
-    """Return the candidates, pairs with the (lower) noise of measuring their interaction alone.
+    """Return the candidates, pairs with the noise of what is measured of them: their interaction, or the whole table.
 
-    ``noise`` says it of a pair at a level of merging, in multiples of a whole table's of equal cost.  A pair with a
-    column of one group has no interaction and counts as a whole table.
+    ``noise`` says it of a pair at a level of merging, in multiples of a whole table's of equal cost.  It is below 1 if
+    the interaction is measured alone.  A pair with a column of one group has none and counts as a whole table.
     """
     return [replace(one, noise=noise(one.clique, 0) or 1.0) if len(one.clique) == 2 else one for one in candidates]
 

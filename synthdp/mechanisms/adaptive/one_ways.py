@@ -133,6 +133,8 @@ class OneWayTree:
     ) -> MeasuredOneWays:
         """Measure a histogram of every column, and finer bins where many rows lie, level by level.
 
+        Returns the estimates of all columns, the remaining budget, and the noisy answers.
+
         Costs at least ``share`` and at most ``most`` of the whole budget, for the curator's neighbours.
 
         Parameters
@@ -198,7 +200,8 @@ class OneWayTree:
     def plain_axis(self, name: str, column: Column, *, bins: int | None = None) -> Axis:
         """Return a column's axis without cuts by size.
 
-        These are the coarsest groups of a hierarchy, else all levels or equal bins, ``bins`` of them.
+        These are the coarsest groups of a hierarchy, else all levels or equal bins, ``bins`` (default: the setting) of
+        them.  The noise of a column is foreseen by their number.
         """
         grid, steps = grid_of(column), self.steps(column)
         if not steps:
@@ -207,7 +210,7 @@ class OneWayTree:
         return Axis(name, column, starts, np.arange(len(starts)))
 
     def steps(self, column: Column) -> tuple[IntArray, ...]:
-        """Return the first grid index of each group of a declared hierarchy, for each level; none without a hierarchy.
+        """Return the first grid index of each group of a declared hierarchy, (groups,) a level; none without one.
 
         The first level has the finest groups that are at most twice as many as bins, or the coarsest; the last has single
         levels.  Levels that are so few themselves are counted at once, as all are where the tree has one level.
@@ -220,7 +223,7 @@ class OneWayTree:
         return (*declared[first:][: self.levels - 1], np.arange(regular))
 
     def first_bins(self, column: Column) -> int:
-        """Return how many bins an ordered column's first histogram has, if the column has as many values.
+        """Return how many equal bins an ordered column's first histogram starts with, before `first_axis` adds cuts.
 
         More bins do not cost more, as a row is in one of them; noise in bins that turn out to be alike or empty is
         smoothed away.
@@ -262,7 +265,8 @@ class OneWayTree:
 def _pooled_total(total: float, stddev: float, columns: Sequence[FloatArray], noise: float) -> float:
     """Return the number of rows estimated from a noisy count and the sums of noisy histograms, by precision.
 
-    At least 1. ``stddev`` is the noise of the count, ``noise`` that of a histogram's bin.
+    At least 1; the bins of every column are estimated to have this sum.  ``stddev`` is the noise of the count,
+    ``noise`` that of a histogram's bin.
     """
     sums = [total, *(float(counts.sum()) for counts in columns)]
     precisions = [stddev**-2, *(1 / (len(counts) * max(noise, LEAST_STDDEV) ** 2) for counts in columns)]

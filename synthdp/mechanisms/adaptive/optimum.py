@@ -29,8 +29,8 @@ A numerical tolerance.
 """
 
 MOST_WAYS = 3
-"""Most columns of a table in a workload for which the optimal plan is computed.  A safety limit of the number of
-tables.
+"""Most columns of a table that the optimal plan is made for.  Of larger sets in a workload it takes all subsets of so
+many columns.  A safety limit of the number of tables.
 """
 
 LARGEST, LARGEST_OF_FEW, FEW_CELLS = 0.1, 0.2, 16
@@ -41,7 +41,7 @@ NLTCS, sets of columns of Adult, whickham, vocab and default (docs/benchmarks/nl
 
 LEAST_PART = 0.1
 """Even an effect known well from earlier answers is measured, so that none is left out.  This is the least precision,
-as a fraction of what it would get otherwise.
+as a fraction of what it would get otherwise.  More spends more on what is known well.
 """
 
 
@@ -106,6 +106,8 @@ def optimum(
 ) -> Optimum:
     """Return the unbiased way of least total error for a workload of marginals.
 
+    That is the noise of each effect, the part of the cost for the number of rows, and the error that would be left.
+
     The variance of the table of A, summed over its cells, is the sum over S within A of v_S times the product over S of
     n_j - 1 and over the rest of A of 1 / n_j, where v_S is the noise in a cell of the effect of S before centring.  To
     measure the effect so costs c_S / v_S of mu^2, where c_S is its squared sensitivity.  For a weighted sum of total
@@ -158,7 +160,7 @@ def optimum(
 
 
 def _precisions(costs: FloatArray, slopes: FloatArray, before: FloatArray, spend: float) -> FloatArray:
-    """Return the precision (1 / variance) to add to each effect: least sum of slopes / precision at a given cost.
+    """Return the precision (1 / variance) to add to each effect, (effects,): least sum of slopes / precision at a cost.
 
     Added is max(level * wanted - before, least part of level * wanted). Its cost, as a function of the level, is convex
     and made of straight lines, one for each number of precisions that are beyond their least part; so the level at

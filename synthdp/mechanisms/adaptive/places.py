@@ -59,7 +59,7 @@ def check_places(name: str, schema: Schema) -> None:
 
 
 def steps_of(axis: Axis) -> list[IntArray]:
-    """Return the group of each of a column's cells at every step, the coarsest first, and last the cells alone.
+    """Return the group of each of a column's cells, (cells,), at every step: coarsest first, last the cells alone.
 
     Places are counted at each of these steps.  A declared step is left out if it has one group, or as many as there are
     cells: it would say nothing more.
@@ -149,7 +149,8 @@ def exact_places(
 
     Returns
     -------
-    The tables of places by each other column, for a model; and those for rows, in which they are divided further.
+    The table of places alone and those of places by each other column, for a model; and the same for rows, divided
+    further where `divided_by` names a column.
     """
     if not known.places:
         return (), ()
@@ -193,7 +194,7 @@ def _exact(columns: Clique, table: IntArray) -> ExactTable:
 
 
 def _relation(model: Distribution, by: int, other: int) -> FloatArray:
-    """Return the model's joint table of two columns with ``by`` as rows, (values of ``by``, values of ``other``).
+    """Return the model's joint probabilities of two columns, (values of ``by``, values of ``other``), of sum 1.
 
     Within places, where nothing was measured of it, the two columns are related as it says.
     """
@@ -239,7 +240,7 @@ def _with_finer(
 ) -> tuple[FloatArray, float]:
     """Return a step's noisy table averaged, by precision, with sums of finer tables over its places; and its noise.
 
-    Public totals of places are such finer tables.
+    The table is (places, k), the noise a cell's stddev, both in rows.  Public totals of places are such finer tables.
     """
     pooled, precision = counts * stddev**-2, stddev**-2
     finest = len(counts) == known.domain.shape[place]

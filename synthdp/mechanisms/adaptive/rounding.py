@@ -66,7 +66,8 @@ def measure_roundness(
 
     Returns
     -------
-    What is known with it, what is left of the budget, and the noisy answers.
+    The columns with the likelihoods of their classes and new rows of leaves, what is left of the budget, and the noisy
+    answers.
     """
     classes = {j: axis for j, one in enumerate(columns) if (axis := axis_of_roundness(one.axis.name, one.axis.column))}
     parts = {j: parts_in_classes(columns[j], axis) for j, axis in classes.items()}

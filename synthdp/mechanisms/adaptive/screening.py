@@ -54,6 +54,7 @@ class Screening(NamedTuple):
 def screen_against_independence(known: Knowledge, account: Curator, workload: Workload, *, share: float) -> Screening:
     """Score all pairs of columns by the noisy L1 distance of their tables from independence.
 
+    Returns the pairs as candidates, with what the scores say of each relation, and the knowledge after the cost.
     Costs ``share`` of the whole budget, for the curator's neighbours, unless no pair matters.
 
     Parameters
@@ -120,6 +121,7 @@ def screen_against_model(
 ) -> Screening:
     """Score pairs and, if few enough, triples by the noisy L1 distance of their tables from rows drawn from a model.
 
+    Returns them as candidates, with what the scores say of each relation, and the knowledge after the cost.
     Costs ``share`` of the whole budget, for the curator's neighbours, unless no candidate matters.
 
     Parameters
@@ -177,7 +179,7 @@ def distances_from(
 ) -> tuple[Measurements, list[FloatArray], BudgetAllocation]:
     """Measure the L1 distance of each of the data's tables from an expected one, with noise.
 
-    Returns the noisy distances, the expected tables as rounded for the query, and the remaining budget.  Costs
+    Returns the noisy distances, in rows, the expected tables as rounded for the query, and the remaining budget.  Costs
     ``share`` of the whole budget, for the curator's neighbours.
     """
     queries = MarginalDistances(tables, _rounded(tables, expected), DENOMINATOR)
@@ -187,7 +189,7 @@ def distances_from(
 
 
 def _rounded(tables: Marginals, expected: Iterable[FloatArray]) -> IntArray:
-    """Return the cells of all expected tables in one array, in whole multiples of 1 / `DENOMINATOR` rows.
+    """Return the cells of all expected tables, (all cells,), in whole multiples of 1 / `DENOMINATOR` rows.
 
     Tables are converted one by one, since there may be millions of cells.
     """

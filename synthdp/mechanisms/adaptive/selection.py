@@ -62,9 +62,9 @@ less, and each try takes time.  A safety limit of time.
 
 
 KEPT = 0.2
-"""Fraction of a round's budget kept for pairs that the user's workload does not contain.  Tuned: by
-`benchmarks/utility/places.py`; on a second table, six triples of Adult at epsilon 1, fractions of .1, .2 and .4 leave
-errors of .0324, .0308 and .0313 in the triples (other pairs .0272, .0240, .0222).
+"""Fraction of a round's budget kept for pairs that the user's workload does not contain.  More makes these better.
+Tuned: by `benchmarks/utility/places.py`; on a second table, six triples of Adult at epsilon 1, fractions of .1, .2 and
+.4 leave errors of .0324, .0308 and .0313 in the triples (other pairs .0272, .0240, .0222).
 """
 
 

@@ -142,7 +142,7 @@ class _Classes(NamedTuple):
 
     @property
     def laws(self) -> int:
-        """How many exponential laws the prior has: their means are 1/2, 1, 2, ... up to the number of rows."""
+        """How many exponential laws the prior has: of means 1/2, 1, 2, ... stddevs of noise, up to all rows."""
         return 2 + max(0, math.ceil(math.log2(self.rows)))
 
     def estimate(self, quantiles: FloatArray, evidence: FloatArray) -> SeparateBins:
@@ -155,9 +155,9 @@ class _Classes(NamedTuple):
 
 
 def _classes(noisy: FloatArray) -> tuple[FloatArray, IntArray]:
-    """Return representative counts, (c,), and which of them stands for each bin, (k,).
+    """Return representative counts, (c,), and which of them stands for each bin, (k,); all in stddevs of the noise.
 
-    This saves time with many bins.
+    This saves time with more than `MOST_BINS` bins; of fewer each stands for itself.
     """
     if len(noisy) <= MOST_BINS:
         return noisy, np.arange(len(noisy))
@@ -268,7 +268,9 @@ def _priors(likelihoods: FloatArray, held: FloatArray, used: BoolArray) -> tuple
 def _chances_beyond(
     places: FloatArray, chances: FloatArray, centre: FloatArray, spread: FloatArray, cut: FloatArray
 ) -> FloatArray:
-    """Return the chance that a bin's count is larger than each of some places, (mixtures, m, c, places).
+    """Return the posterior chance that a bin's count is larger than each of some places, (mixtures, m, c, places).
+
+    Quantiles of the counts are found by it.
 
     Parameters
     ----------

@@ -131,7 +131,7 @@ def signal(budget: BudgetAllocation, total: float) -> float:
 def gain_of_one_ways(columns: Sequence[OneWay], weights: Sequence[float], stddev: float) -> float:
     """Return the decrease of the L1 error of all pairs, in rows, from a second measurement of the one-ways.
 
-    Weighted by the pairs' weights.  Noise hurts a bin by no more than the rows in it, as `selection.Candidate.cells`
+    Weighted by the pairs' weights.  Noise hurts a bin by no more than the rows in it, as `selection.Candidate.pays`
     has it for tables.
 
     Parameters
@@ -165,7 +165,7 @@ def screening_part(budget: BudgetAllocation, number: int, *, share: float, pairs
     budget
         What is left.
     number
-        Of the round.
+        Of the round, from 0.
     share
         What the round may cost.
     pairs

@@ -38,9 +38,10 @@ LARGEST_EXPONENT = 600.0
 """Exponents of likelihood ratios are capped at this, so that exp does not overflow.  A numerical tolerance."""
 
 ODDS = 20.0
-"""Bins are smoothed as neighbours, or as heaps of like size, only if that makes the counts this many times as likely.
-Tuned; ablation in docs/benchmarks/planner.md.  The caution pays: a column of few values far apart loses more by
-smoothing than a smooth one by its absence.
+"""Prior odds of unrelated bins against smooth neighbours, and against heaps of like size, in the mean of all three
+estimates.  These two weigh as much as the first only if they make the counts this many times as likely.  Tuned;
+ablation in docs/benchmarks/planner.md.  The caution pays: a column of few values far apart loses more by smoothing
+than a smooth one by its absence.
 """
 
 LEAST_BINS = 3
@@ -122,6 +123,8 @@ def _mean_of_all(
 def smoothed(counts: FloatArray, stddev: float) -> SmoothedHistogram:
     """Smooth the noisy counts of neighbouring bins by shrinking Haar wavelet coefficients (empirical Bayes).
 
+    Returns the estimates, (k,), which may be negative, and how likely the counts are, against empty bins.
+
     Haar coefficients of one scale are 0 or normal, with a common share and stddev (Johnstone and Silverman 2005); the
     estimate is averaged over all shifts (Coifman and Donoho 1995), so that no border between bins is special.
 
@@ -151,7 +154,7 @@ def smoothed(counts: FloatArray, stddev: float) -> SmoothedHistogram:
 
 
 def _posterior_mean(detail: FloatArray, stddev: float) -> tuple[FloatArray, float]:
-    """Shrink the Haar coefficients of one scale to posterior means, and return their mean log-likelihood ratio.
+    """Return posterior means of Haar coefficients of one scale, (coefficients,), and their mean log-likelihood ratio.
 
     Both for the likeliest of the priors on the grid.  The ratio is against coefficients of 0.  Very large ones are
     kept; see `FAR`.

@@ -114,7 +114,7 @@ def screening_queries(known: Knowledge, columns: Sequence[int], margins: Sequenc
 
 
 def whole_margins(margins: Sequence[FloatArray], denominator: int) -> tuple[IntArray, ...]:
-    """Round margins of one sum to whole multiples of 1 / ``denominator`` whose sums are equal again, at least 1.
+    """Return margins of one sum, (groups,) each, as whole multiples of 1 / ``denominator`` of equal sums of at least 1.
 
     Distances from their products are then whole numbers, as exact noise needs.
     """
@@ -162,7 +162,7 @@ def buckets(margin: FloatArray, most: int, *, ordered: bool) -> IntArray:
 def standing_out(distances: FloatArray, stddev: float, *, most: int) -> IntArray:
     """Return positions of the noisy distances that exceed noise, the largest first, at most ``most``.
 
-    The threshold is such that noise alone passes about one for every two columns.
+    The threshold is such that noise alone passes at most about one for every two columns.
     """
     columns = math.sqrt(2 * len(distances)) + 1
     threshold = stddev * math.sqrt(2 * math.log(max(columns, 8.0) / 2))

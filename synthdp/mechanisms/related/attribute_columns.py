@@ -143,7 +143,7 @@ def first_estimate(
     """Estimate the persons in an attribute's standard cells by group of periods from noisy counts, (groups, cells).
 
     Counts below the noise are set to 0, and ordered ones are smoothed.  If none is left, releasable
-    cells are all alike.
+    cells are all alike.  Only those of the root are scaled to ``total``.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ def first_estimate(
 def first_column(
     one: Attribute, axis: Axis, counts: FloatArray, stddev: float, share: float, *, total: float
 ) -> AttributeColumn:
-    """Return what is known of a column after its standard cells were counted and before any is split.
+    """Return what is known of a column, persons by standard cell, before any cell is split.
 
     Its leaves are these cells, all periods together, with weights that sum to ``total`` persons.
     """
@@ -211,7 +211,7 @@ def split_columns(
 
     Returns
     -------
-    What is known then, what is left, and the noisy answers.
+    The columns with the finer leaves, what is left of the budget, and the noisy answers.
     """
     trees = {j: _tree(one) for j, one in enumerate(columns) if one.known.axis.grid.ordered}
     each = {j: columns[j].share * TREE.deep ** (-1 / budget.exponent) for j in trees}
@@ -249,8 +249,8 @@ def round_columns(
 ) -> tuple[tuple[AttributeColumn, ...], BudgetAllocation, tuple[Measurements, ...]]:
     """Measure how round numbers are where noise lets it be seen; see `synthdp.mechanisms.adaptive.rounding`.
 
-    Returns what is known then, what is left of the budget, and the noisy answers.  Costs at most `MOST_ROUND` of the
-    whole budget, and nothing where no column is asked; parameters as of `split_columns`.
+    Returns the columns with the likelihoods of their classes, what is left of the budget, and the noisy answers.  Costs
+    at most `MOST_ROUND` of the whole budget, and nothing where no column is asked; parameters as of `split_columns`.
     """
     classes = {j: axis for j, one in enumerate(columns) if (axis := _classes(one))}
     share = min(SHARE, MOST_ROUND / max(1, len(columns)))
@@ -276,7 +276,10 @@ def round_columns(
 def cells_and_refinements(
     layout: Layout, columns: Sequence[AttributeColumn]
 ) -> tuple[Layout, Mapping[Key, Refinement]]:
-    """Return the layout with the model's cells instead of the standard ones, and how rows spread within each cell."""
+    """Return the layout with finer cells, where heavy standard ones were split, and by column how rows spread in one.
+
+    So the model tells heavy values apart.  Other columns keep their standard cells.
+    """
     refinements = {one.key: one.refined(TREE.deep * one.stddev) for one in columns}
     split = {
         _place(layout, one): refinements[one.key].coarse() for one in columns
@@ -316,5 +319,8 @@ def _place(layout: Layout, column: AttributeColumn) -> tuple[str, str]:
 
 
 def _one_way(layout: Layout, one: Attribute) -> PersonTable:
-    """Return the query that counts persons by one attribute's cells, all periods together."""
+    """Return the query for parts of split bins or classes of roundness: persons by an attribute's cells in the layout.
+
+    It counts all periods together.
+    """
     return PersonTable(Kind.ONE, one.table, one.name, cells_of(layout, one))

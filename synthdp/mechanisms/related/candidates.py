@@ -14,7 +14,7 @@ from synthdp.queries.related.person_tables import Grouping, Kind, PersonTable
 
 MOST_STEPS = 8
 """Most groups of a categorical column whose table of value and next value is measured.  For more groups it is only
-measured how often a value stays from row to row.  A limit of noise.
+measured how often a value stays from row to row.  A limit of noise, as the table has the square of so many cells.
 """
 
 MANY_LEVELS = 20
@@ -22,7 +22,7 @@ MANY_LEVELS = 20
 
 FEW_THREES = 8
 """Number of three-attribute tables among which the remaining budget is assumed to be divided when it is judged whether
-any is worth its noise.  A convention.
+any is worth its noise.  More would consider such tables for more persons only.  A convention.
 """
 
 MOST_THREES, MOST_OF_ONE = 80, 12

@@ -95,9 +95,7 @@ def related(noisy: FloatArray, expected: FloatArray, stddev: float) -> bool:
 def worth_measuring(
     gains: FloatArray, sizes: FloatArray, weights: FloatArray, budget: BudgetAllocation
 ) -> tuple[IntArray, IntArray]:
-    """Return the tables that together gain most if they share the budget, and all tables in the order tried.
-
-    As positions.
+    """Return positions of the tables that gain most if they share the budget, and of all in the order tried.
 
     More tables mean more noise in each, so that their number grows with epsilon and with the number of persons.
 
@@ -146,7 +144,7 @@ def weights_of(layout: Layout, tables: Sequence[PersonTable], wished: Workload) 
 def names_wished(schema: DatabaseSchema) -> list[str]:
     """Return the names that a workload of a database may contain.
 
-    ``table.column`` and ``child.rows`` (number of child rows).
+    ``table.column``, of columns that do not name rows, and ``child.rows`` (number of child rows).
     """
     columns = [
         f"{table}.{name}" for table in schema.names for name, one in schema.tables[table].items() if not one.names_rows

@@ -24,8 +24,8 @@ more levels, whose relations are then lost; fewer leaves groups of noise alone. 
 
 COUNT_ENDS = (1, 2, 3, 5, 8, 11)
 """Upper ends of the groups into which a person's number of rows is merged for tables: 1, 2, 3, up to 5, and so on.
-Few rows are told apart singly, as most persons have few; more ends would divide persons more thinly.  Tuned; not
-measured.
+No row, and more than the last, are groups too.  Few rows are told apart singly, as most persons have few; more ends
+would divide persons more thinly.  Tuned; not measured.
 """
 
 Fineness = Literal["threes", "pairs", "steps"]

@@ -50,7 +50,7 @@ def measure(
 
     Returns
     -------
-    The noisy answers, each table with its noise, and what is left.
+    The noisy answers, each table in persons with the stddev of a cell's noise, and what is left of the budget.
     """
     part, left = budget.take(min(sum(shares), budget.share))
     queries = person_tables(layout, tables, shares)
@@ -60,7 +60,7 @@ def measure(
 
 
 def person_tables(layout: Layout, tables: Sequence[PersonTable], shares: Sequence[float]) -> PersonTables:
-    """Return the query of several tables, scaled so that equal noise on it is variance 1 / share in each table."""
+    """Return the query of several tables, scaled so that equal noise on it has variances in proportion to 1 / share."""
     largest = max(shares)
     unit = max(UNIT, FINER * max(whole_of_table(layout, table.table) for table in tables))
     multipliers = [

@@ -197,7 +197,7 @@ class RelatedTables(HasPrivacyCost):
     def _learn(self, account: Curator, layout: Layout, budget: BudgetAllocation, rng: Generator) -> Iterator[_Known]:
         """Measure every attribute, each against itself in another row, then scored tables.
 
-        Yields the knowledge after each stage.
+        Yields the knowledge after each stage, so that a release can still be made if a later one fails.
         """
         known, columns = self._one_ways(account, layout, budget)
         yield known
@@ -481,7 +481,10 @@ def _by_size(known: _Known, tables: Sequence[PersonTable], share: float) -> list
 
 
 def _averaged(first: tuple[FloatArray, float], second: tuple[FloatArray, float]) -> tuple[FloatArray, float]:
-    """Return the mean of two noisy measurements of one table, weighted by precision, and its standard deviation."""
+    """Return the mean of two noisy measurements of one table, weighted by precision, and the stddev of its noise.
+
+    Tables that stand out of their noise are measured twice.
+    """
     (a, s), (b, t) = first, second
     weights = np.array([1 / s**2, 1 / t**2])
     return (a * weights[0] + b * weights[1]) / weights.sum(), float(weights.sum() ** -0.5)
@@ -684,7 +687,7 @@ def _screened(
 
     Returns
     -------
-    The tables, how many persons each gains, and what is known then.
+    The tables, how many persons each gains, and the knowledge after the scores were paid for.
     """
     weights = weights_of(known.layout, tables, wished)
     layout, scale = known.layout, known.total / len(persons)

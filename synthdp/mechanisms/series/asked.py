@@ -113,6 +113,7 @@ def choose(
 ) -> tuple[AskedPlan, list[IntArray]]:
     """Let the mechanism choose tables on all rows so far, and repeat these questions from now on.
 
+    ``factor`` is the matrix by which periods share noise, ``mu`` what the first answers may cost in Gaussian DP.
     Costs at most ``mu`` times the factor's cost, for the neighbours of the room's terms.
 
     Returns
@@ -161,7 +162,8 @@ def ask(
     parts
         How the squared cost is divided among them.
     stage, factor, mu
-        When they are asked, and for what.
+        The periods in which they are asked, the matrix by which these share noise, and what the first answers may cost
+        in Gaussian DP.
     note
         Who chose them.
     public
@@ -265,7 +267,10 @@ def correlation_of(plans: Sequence[AskedPlan], periods: int) -> FloatArray:
 
 
 def _rows(measured: Any, rows: int | None) -> float:
-    """Return the number of rows of a period, at least 1: the public one, or the measured one."""
+    """Return the number of all rows so far: the public one, else the measured one, else 1.
+
+    It is at least 1, since noise may make it negative and the caller divides by it.
+    """
     if rows is not None:
         return max(1.0, float(rows))
     return max(1.0, next((count for count, _ in row_counts(measured)), 1.0))

@@ -58,7 +58,8 @@ class Stage:
     def costs(self, factor: IntArray, periods: int, at_most: int) -> FloatArray:
         """Return the stage's costs by pairs of the T ``periods``, (T, T), relative to its first answers' mu squared.
 
-        A person with rows in a set of periods costs at most the sum over its pairs; see `cost_matrix`.
+        A person with rows in a set of periods costs at most the sum over its pairs; see `cost_matrix`.  ``factor`` is
+        the stage's, ``at_most`` in how many periods a person may have rows.
         """
         columns = [max(0, t - self.start) if t <= self.last else -1 for t in range(periods)]
         return cost_matrix(factor, columns, first_rows=min(at_most, self.start + 1))
@@ -66,7 +67,8 @@ class Stage:
     def mu(self, factor: IntArray, spent: FloatArray, at_most: int, *, mu: float) -> float:
         """Return how much the stage's first answers may cost (in Gaussian DP), given what earlier stages cost.
 
-        It is the most that keeps all stages together within the budget for every person.
+        It is the most that keeps all stages together within the budget for every person; of the first stage, within its
+        part.
 
         Parameters
         ----------
@@ -85,7 +87,10 @@ class Stage:
 
 
 def stages_of(periods: int, *, again: bool) -> tuple[Stage, ...]:
-    """Return the stages of a series: one, or two if tables are chosen ``again`` once there are more rows."""
+    """Return the stages of a series: one, or two if tables are chosen ``again`` once there are more rows.
+
+    Series of fewer than `FEWEST` periods have one.
+    """
     if not again or periods < FEWEST:
         return (Stage(start=0, last=periods - 1, part=1.0, weight=periods),)
     start = CHOSEN_AGAIN - 1

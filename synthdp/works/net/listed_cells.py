@@ -199,7 +199,7 @@ class CellFit:
         self._answers = list(answers)
 
     def _updated(self) -> Weights:
-        """Return w exp(q(x) (a - q(w)) / 2n), scaled to sum 1, for the newest queries q and answers a.
+        """Return weights w exp(q(x) (a - q(w)) / 2n), (cells,) of sum 1, for the newest queries q and answers a.
 
         It is the multiplicative update of Hardt, Ligett and McSherry (2012).
         """
@@ -211,7 +211,7 @@ class CellFit:
         return np.asarray(weights / weights.sum(), np.float64)
 
     def _refitted(self) -> Weights:
-        """Return weights fitted to all measured answers so far by the L1 program, so that no early answer is forgotten.
+        """Return weights, (cells,), fitted to all answers so far by the L1 program, so that none is forgotten.
 
         A linear program that fails leaves a line for the receipt.
         """

@@ -187,10 +187,10 @@ def net_distance(queries: int, *, size: int) -> float:
 def median_bound(queries: int, *, cells: int, size: int, rows: int, epsilon: float, beta: float) -> OnlineBound:
     """Return the error in rows that all answers stay within with probability 1 - beta, and the settings for it.
 
-    The bound is for a pure epsilon, replaced rows and k queries with values in [0, 1]. Some multiset is within a = n
-    sqrt(ln(2k) / (2m)) of the truth on all queries. An update on a guess that is off by more than a never rules that
-    multiset out, if its answer is on the right side. Such an update halves the others, so there are at most `halvings`
-    of them.
+    The bound is for a pure epsilon, replaced rows (n of them) and k queries with values in [0, 1]; m is ``size``. Some
+    multiset is within a = n sqrt(ln(2k) / (2m)) of the truth on all queries. An update on a guess that is off by more
+    than a never rules that multiset out, if its answer is on the right side. Such an update halves the others, so there
+    are at most `halvings` of them.
     """
     distance = rows * net_distance(queries, size=size)
     count = halvings(cells, size)

@@ -65,7 +65,7 @@ class QueryDistances(Score):
 
     @property
     def denominator(self) -> int:
-        """Return the whole number that stands for 1 in a distance: the queries' denominator times the resolution."""
+        """Return how many units of a distance make 1 in a sum: the queries' denominator times the resolution."""
         return self.queries.denominator * self.resolution
 
     @property
@@ -244,8 +244,8 @@ def _part(workload: LinearQueries, position: int) -> LinearQueries:
 def mwem_bound(k: int, *, cells: int, rows: int, rounds: int, epsilon: float) -> float:
     """Return the paper's bound on the largest error, in rows: 2 n sqrt(ln|X| / T) + 10 T ln(k) / eps.
 
-    The bound is for k counting queries, n rows and a pure epsilon. It holds with probability at least 1 - 2T/k, for the
-    average of all rounds' tables (Hardt, Ligett, McSherry 2012, Theorem 2.2).
+    The bound is for k counting queries, n rows, |X| cells, T rounds and a pure epsilon. It holds with probability at
+    least 1 - 2T/k, for the average of all rounds' tables (Hardt, Ligett, McSherry 2012, Theorem 2.2).
     """
     if min(k, cells, rows, rounds) < 1 or not epsilon > 0:
         raise ParameterError("k, cells, rows and rounds must be at least 1, and epsilon must be above 0")

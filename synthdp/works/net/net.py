@@ -117,7 +117,7 @@ class NetScores(Score):
 
     @property
     def denominator(self) -> int:
-        """Return the whole number that stands for one row in a score: the queries' denominator times m."""
+        """Return how many units of a score make an error of one row: the queries' denominator times m."""
         return self.queries.denominator * self.size
 
     @property

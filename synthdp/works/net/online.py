@@ -396,7 +396,10 @@ class InteractiveMechanism(HasPrivacyCost):
 
     @property
     def threshold(self) -> float | None:
-        """Return ``None``: ``alpha`` sets the threshold as a fraction of the rows, once their number is estimated."""
+        """Return ``None``: ``alpha`` sets the threshold as a fraction of the rows, once their number is estimated.
+
+        Without ``alpha`` it is the default threshold for ``queries``.
+        """
         return None
 
     def open(self, curator: Curator) -> OnlineSession:

@@ -87,7 +87,7 @@ class BoostingScores(Score):
 
     @property
     def denominator(self) -> int:
-        """Return the whole number that stands for 1 in a score: the queries' denominator times the resolution."""
+        """Return how many units of a score make an error of 1: the queries' denominator times the resolution."""
         return self.queries.denominator * self.resolution
 
     @property

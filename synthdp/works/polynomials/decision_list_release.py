@@ -48,16 +48,16 @@ from synthdp.works.polynomials.polynomials import (
 )
 
 PREFIX_SCALE = 2**12
-"""The whole number that stands for 1 in long lists' coefficients of the degree with the largest weight. Less rounds
-more coarsely; with more, squares of these sums may not fit in 64 bits. A numerical tolerance."""
+"""Factor by which long lists' coefficients of the degree with the largest weight are multiplied, to be summed as whole
+numbers. Less rounds more coarsely; with more, squares of these sums may not fit in 64 bits. A numerical tolerance."""
 
 FINEST_SCALE = 2**20
-"""The whole number that stands for 1 in short lists' coefficients of the degree with the largest weight. Less rounds
-coefficients and weights more coarsely. A numerical tolerance."""
+"""Factor by which short lists' coefficients of the degree with the largest weight are multiplied, to be summed as whole
+numbers. Less rounds coefficients and weights more coarsely. A numerical tolerance."""
 
 ROW_SHARE = 1 / 64
-"""Part of the squared sensitivity for the number of rows, where it is private.  More would tell the number better, and
-all coefficients with more noise.  Tuned; not measured."""
+"""Squared sensitivity of the number of rows, where it is private, as a fraction of that of the coefficients.  More
+would tell the number better, and all coefficients with more noise.  Tuned; not measured."""
 
 
 class PatternTable(NamedTuple):
@@ -73,8 +73,9 @@ class PatternTable(NamedTuple):
 def pattern_table(r: int, order: int) -> PatternTable:
     """Return the best polynomials of degree ``order`` for list(y) - 1/2 of r rules, one per pattern of outputs.
 
-    A linear program minimises the largest error over the 2^r inputs; at order >= r the polynomials are exact.  A
-    pattern's complement has the negative polynomial.
+    They are (2^(r+1), 2^r) coefficients by pattern and set of rules, with the largest error of all.  A linear program
+    minimises the largest error over the 2^r inputs; at order >= r the polynomials are exact.  A pattern's complement
+    has the negative polynomial.
     """
     targets = list_values(r) - 0.5
     masks, parities = subset_parities(r, min(order, r))
@@ -104,8 +105,9 @@ class PrefixTable(NamedTuple):
 def prefix_table(length: int, order: int) -> PrefixTable:
     """Return the best polynomials of degree ``order`` for "none of the first i rules applies", i = 1, ..., ``length``.
 
-    They are exact for prefixes of at most ``order`` rules, and combine to the polynomials of long lists. An output
-    changes at most once after each rule, so a list is off by at most the sum of all errors.
+    They are (``length``, ``order`` + 1) coefficients by prefix and degree, with the sum of their errors.  They are
+    exact for prefixes of at most ``order`` rules, and combine to the polynomials of long lists. An output changes at
+    most once after each rule, so a list is off by at most the sum of all errors.
     """
     found = [
         optimal_coefficients((1.0,) + (0.0,) * i, min(order, i), (0.0,) * (min(order, i) + 1))
@@ -272,7 +274,7 @@ class DecisionListSummary:
 
     @property
     def scales(self) -> FloatArray:
-        """Return the whole number that stands for 1 in each coefficient, (k,)."""
+        """Return the factor by which each coefficient was multiplied before the noise, (coefficients,)."""
         return np.repeat(np.array(self.statistic.scales, np.float64), self.statistic.sizes)
 
     def answered(self, question: Any, measurements: Sequence[Measurements] = ()) -> Answered:  # noqa: ARG002

@@ -182,5 +182,5 @@ def decision_list_columns(lists: Iterable[DecisionList | str], *, length: int) -
 
 
 def _word(output: bool) -> str:
-    """Return "yes" or "no"."""
+    """Return "yes" or "no" for an output, as the text of a decision list has it."""
     return "yes" if output else "no"

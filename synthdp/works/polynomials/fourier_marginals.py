@@ -124,7 +124,10 @@ class CellParities(LinearFamily):
         return found if fits.all() else found + sum_features(self, codes[~fits])
 
     def words(self, codes: Codes) -> IntArray:
-        """Return the bits of each row as one whole number, (n,); bits of an out-of-domain column are 0."""
+        """Return the bits of each row as one whole number, (n,), from which parities are computed.
+
+        Bits of an out-of-domain column are 0.
+        """
         words = np.zeros(len(codes), np.int64)
         for j, (axis, width) in enumerate(zip(self.domain.axes, widths(self.domain), strict=True)):
             words <<= width
@@ -205,7 +208,7 @@ def masks_below(domain: Domain, clique: Clique) -> IntArray:
 
 
 def closure(domain: Domain, cliques: Iterable[Clique]) -> IntArray:
-    """Return the masks of all parities that determine the tables of some cliques, sorted and once each; the first is 0.
+    """Return the masks of all parities that determine some cliques' tables, (parities,), sorted and once each; first 0.
 
     `FourierMarginals` measures just these, all but 0 where the number of rows is public; they give every table.
     """
@@ -213,7 +216,7 @@ def closure(domain: Domain, cliques: Iterable[Clique]) -> IntArray:
 
 
 def table_of(domain: Domain, clique: Clique, parities: FloatArray) -> FloatArray:
-    """Return the counts of a table, flat in C order, from its parities in the order of `masks_below`.
+    """Return the counts of a table, (cells,) in C order, from its parities in the order of `masks_below`.
 
     All cells of the domain must be releasable. The transform inverts itself up to the factor 2^bits.
     """

@@ -259,7 +259,7 @@ MAX_RULES = 16
 """Most rules of a list. A safety limit: the sensitivity is a maximum over 2^k patterns of outputs."""
 
 _PATTERNS = 2**12
-"""Output patterns that are handled at once. A safety limit of memory."""
+"""Output patterns whose norms are computed at once for the sensitivity. A safety limit of memory."""
 
 
 @file_form("PrefixCoefficients")

@@ -104,7 +104,7 @@ class Monomials(LinearFamily):
         return np.concatenate(all_ones_counts([~column for column in self.bits.columns(codes)], order=self.order))
 
     def split(self, values: AnyArray) -> list[AnyArray]:
-        """Return a vector of all counts cut into one array per size of S."""
+        """Return a vector of all counts cut into one array per size of S, in which `ranks` find a set's count."""
         return np.split(values, np.cumsum(self.sizes)[:-1])
 
     def sums_of(

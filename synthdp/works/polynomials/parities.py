@@ -342,7 +342,10 @@ class Parities(LinearFamily):
         return np.concatenate(levels).astype(np.int64)
 
     def split(self, values: AnyArray | IntArray) -> list[AnyArray]:
-        """Return a vector of all parities cut into one array per size, empty where a size is left out."""
+        """Return a vector of all parities cut into one array per size, in which `ranks` find a set's parity.
+
+        It is empty where a size is left out.
+        """
         return np.split(values, np.cumsum(self.sizes)[:-1])
 
     def sums_of(

@@ -223,7 +223,7 @@ class _Planner:
         return np.array([float(math.comb(self.width, i)) for i in range(self.order + 1)])
 
     def _costs(self) -> FloatArray:
-        """Return the variance of the planned answer per variance of one parity, for each measured degree.
+        """Return the variance of the planned answer per variance of one parity, (degrees,), for each measured degree.
 
         Degrees that the conjunction hardly uses get the floor that `_LEAST_USE` sets.  If noise is above any signal,
         all degrees are taken to count alike.
@@ -259,7 +259,8 @@ class _Planner:
     def _squared_use(self) -> FloatArray:
         """Return the squared L2 sensitivity per squared weight of each degree, (r, degrees).
 
-        There is a row per number of flipped bits under replace-one, and one row under add-or-remove.
+        There is a row per number of flipped bits under replace-one, and one row under add-or-remove.  Optimal weights
+        keep each row's sum within a limit.
         """
         if self.adjacency.rows_are_public:
             changed = odd_overlaps(self.bits.d, self.order, self.bits.flips)

@@ -109,14 +109,14 @@ class _Tables:
         self.columns = [_column_map(bits, j) for j in range(len(bits.domain))]
 
     def one_way(self, j: int) -> NoisyTable:
-        """Return the noisy counts of one column's cells."""
+        """Return the noisy counts of one column's cells, (cells,), from the parities of its bits."""
         column = self.columns[j]
         sums = np.append(self.rows, self.levels[1][column.bits])
         spread = np.append(0.0, np.full(len(column.bits), self.stddevs[1]))
         return _noisy((j,), column.table @ sums, (column.table**2) @ spread**2)
 
     def pair(self, a: int, b: int) -> NoisyTable:
-        """Return the noisy counts of two columns' cells, a < b."""
+        """Return the noisy counts of two columns' cells, a < b, (cells,), from parities of one and of two bits."""
         first, second = self.columns[a], self.columns[b]
         sums = np.empty((len(first.bits) + 1, len(second.bits) + 1))
         variance = np.empty_like(sums)
@@ -367,7 +367,7 @@ class ParitySummary:
         return answered(NoisySums(self.schema, (self.measured,), (self.rows, float(self.stddevs[0]))), question)
 
     def _marginal(self, query: Marginal, evaluator: str) -> Estimate:
-        """Return the counts of a marginal's cells, by polynomials or by maximum entropy."""
+        """Return the number of rows in each of a marginal's cells, (cells,), by polynomials or by maximum entropy."""
         ways = {"polynomial": self.by_polynomial, "max_entropy": self.by_max_entropy}
         if evaluator not in ways:
             raise ParameterError(f"evaluator ({evaluator!r}) must be 'polynomial' or 'max_entropy' for a marginal")
@@ -488,7 +488,7 @@ class ParitySummary:
 
     @cached_property
     def _fitted(self) -> CellModel:
-        """Return the table of weights on candidate rows with seed 0, fitted once."""
+        """Return the table of weights on candidate rows with seed 0, fitted once, from which rows are drawn."""
         return self.fit(random_state=0)
 
     def sample(self, rows: int | None = None, **options: Any) -> Any:

@@ -124,7 +124,7 @@ class AverageConjunctions(LinearFamily):
         return total
 
     def missing(self, zeros: int) -> float:
-        """Return E_y (f_x - p_x)^2 for a row x with ``zeros`` zeros: the mean squared part of f_x beyond degree t."""
+        """Return E_y (f_x - p_x)^2 for a row x with ``zeros`` zeros: the mean squared error of its polynomial p_x."""
         p, high = self.chance, range(self.order + 1, zeros + 1)
         return float(sum(math.comb(zeros, i) * (1 - p) ** (2 * zeros - i) * p**i for i in high))
 
@@ -463,7 +463,7 @@ def input_parities(query: Inputs, variables: Sequence[str], order: int) -> Float
 
 
 def _products(values: FloatArray, order: int) -> FloatArray:
-    """Return the products over all sets of at most ``order`` of d numbers, by size and then in lexicographic order.
+    """Return the products over all sets of at most ``order`` of d numbers, (k,), by size, then in lexicographic order.
 
     Parities are such products of signs; the first product is 1.
     """

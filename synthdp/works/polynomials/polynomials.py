@@ -21,7 +21,8 @@ from synthdp.errors import SolverFailedError
 from synthdp.fit.explicit.linear_program import optimum
 
 _NEGLIGIBLE = 1e-9
-"""Prices below this value are taken as 0, since they are beyond a solver's precision. A numerical tolerance."""
+"""Prices of a coefficient, error per unit of its size, below this value are 0 in the linear program. They are beyond a
+solver's precision. A numerical tolerance."""
 
 
 class Coefficients(NamedTuple):

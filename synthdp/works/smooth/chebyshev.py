@@ -39,15 +39,17 @@ _AT_ONCE = 2**20
 def tensor_swap(t: int, d: int, *, denominator: int, scales: IntArray | None = None) -> Norms:
     """Return bounds on the change of the rounded tensor features when a record is replaced: the swap sensitivity.
 
+    They are in whole multiples of 1 / ``denominator``.
+
     Parameters
     ----------
     t, d
         Numbers of degrees and of columns.
     denominator
-        The whole number that stands for 1.
+        Factor by which terms are multiplied before they are rounded to whole numbers.
     scales
-        (t,) the whole number that stands for 1 by the largest degree of a term; see `degree_scales`.  ``None`` stands for
-        the denominator throughout.
+        (t,) this factor by the largest degree of a term; see `degree_scales`.  ``None`` stands for the denominator
+        throughout.
     """
     sizes = (np.full(t, denominator) if scales is None else scales) / denominator
     l1, l2_squared = swap_by_degree(sizes, d, tensor_swap_l1, power=1), swap_by_degree(sizes, d)
@@ -55,7 +57,7 @@ def tensor_swap(t: int, d: int, *, denominator: int, scales: IntArray | None = N
 
 
 def degree_scales(t: int, growth: float, *, denominator: int) -> IntArray:
-    """Return the whole number that stands for 1 by the largest degree q = 0 ... t - 1 of a term, (t,).
+    """Return the factor that makes a term a whole number, by its largest degree q = 0 ... t - 1, (t,).
 
     It is denominator / max(q, 1)^growth, rounded, and at least `LEAST_SCALE`, or the denominator if that is less.  All
     sums get equal noise, so the noise of an average grows as q^growth.
@@ -206,11 +208,12 @@ def _curvature(t: int) -> float:
 
 
 LEAST_SCALE = 2**10
-"""Least whole number that stands for 1 in an average with much noise: rounding then moves the average by at most 2^-11.
-A numerical tolerance."""
+"""Least factor by which a term is multiplied before it is rounded to a whole number, where its average has much noise.
+Rounding then moves the average by at most 2^-11. A numerical tolerance."""
 
 DENOMINATOR = 2**24
-"""The whole number that stands for 1: rounding moves an average by at most 2^-25. A numerical tolerance."""
+"""Factor by which terms are multiplied before they are rounded to whole numbers, so that noise is exact. Rounding moves
+an average by at most 2^-25. A numerical tolerance."""
 
 MAX_TERMS = 10**6
 """Most terms of a tensor of averages. A safety limit."""
@@ -286,12 +289,12 @@ class ChebyshevTensor(LinearFamily):
 
     @property
     def by_degree(self) -> IntArray:
-        """Return the whole number that stands for 1 by a term's largest degree, (t,): less where noise may grow."""
+        """Return the factor of a term before it is rounded, by its largest degree, (t,): less where noise may grow."""
         return degree_scales(self.t, self.growth, denominator=self.denominator)
 
     @property
     def ones(self) -> IntArray:
-        """Return the whole number that stands for 1 in each term, (k,)."""
+        """Return the factor by which each term is multiplied before it is rounded to a whole number, (k,)."""
         ones: IntArray = self.by_degree[np.indices((self.t,) * len(self.domain)).max(axis=0).ravel()[1:]]
         return ones
 
@@ -304,7 +307,7 @@ class ChebyshevTensor(LinearFamily):
         return product[:, 1:]
 
     def features(self, codes: Codes) -> Features:
-        """Return the rounded terms of each row, (n, k), each times the whole number that stands for 1."""
+        """Return the terms of each row, (n, k), each times its factor in `ones` and rounded to a whole number."""
         return np.rint(self.real_features(codes) * self.ones).astype(np.int64)
 
 
@@ -361,7 +364,7 @@ class TensorWithMisfits(LinearFamily):
 
     @property
     def denominator(self) -> int:
-        """Return the whole number that stands for 1 in every sum."""
+        """Return the largest factor by which terms, and all counts of rows, are multiplied to be whole numbers."""
         return self.tensor.denominator
 
     @property
@@ -380,10 +383,10 @@ class TensorWithMisfits(LinearFamily):
         return RecordBounds(bounds.one, Norms(l1, bounds.swap.l2_squared, bounds.swap.linf))
 
     def features(self, codes: Codes) -> Features:
-        """Return each row's rounded terms, each times the whole number that stands for 1, then its counts, (n, k).
+        """Return each row's terms, each times its factor and rounded, then its counts, (n, k).
 
-        There is a count for each column of `cells`: `denominator`, which stands for 1, if the row is in that cell, else
-        0. The sums tell how many rows are out of domain, by which averages are corrected.
+        There is a count for each column of `cells`: `denominator` if the row is in that cell, else 0. The sums tell how
+        many rows are out of domain, by which averages are corrected.
         """
         counts = [(codes[:, j] == cell).astype(np.int64) * self.denominator for j, cell in self.cells.items()]
         return np.column_stack([self.tensor.features(codes), *counts])

@@ -175,7 +175,7 @@ def most_degrees(d: int) -> int:
 
 
 def on_lattice(values: FloatArray, lattice: int) -> FloatArray:
-    """Return values rounded to multiples of 1 / L, as Algorithm 1 rounds noisy averages and features."""
+    """Return values rounded to multiples of 1 / L, in their shape, as Algorithm 1 rounds averages and features."""
     return np.asarray(np.rint(values * lattice) / lattice)
 
 

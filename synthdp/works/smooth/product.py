@@ -51,8 +51,8 @@ TOO_NOISY = 0.1
 measures each column's spread under more noise; less takes all columns to be spread alike.  Not measured."""
 
 FINE = 0.02
-"""Limit of an average's noise, multiplied by (2 / degree)^2, up to which higher degrees and pairs are measured.  More
-measures finer moments under more noise.  Tuned; not measured."""
+"""Pairs, and moments up to a degree, are measured if the noise stddev of an average is at most FINE * (2 / degree)^2.
+An average is at most 1 in size.  More measures finer moments under more noise.  Tuned; not measured."""
 
 MEANS_SHARE = 0.8
 """Share of the budget for the columns' means where second moments are measured as a mean over columns.  More tells the
@@ -229,7 +229,10 @@ def _swap(d: int, moments: MomentOrders) -> Norms | None:
 
 
 def moment_basis(domain: Domain, moments: MomentOrders) -> TensorBasis:
-    """Return the moments to measure, then counts of out-of-domain rows, which don't raise the sensitivity."""
+    """Return the moments to measure, then counts of out-of-domain rows, which don't raise the sensitivity.
+
+    Moments are cosines of single columns, indicators of special and missing values, and products of two cosines.
+    """
     terms: list[Term] = [(Cosine(j, m),) for j in range(len(domain)) for m in range(1, moments.degree + 1)]
     terms += [(indicator,) for indicator in _indicators(domain)]
     if moments.order == 2:
@@ -278,12 +281,18 @@ def _fine_cells(rows: float) -> int:
 
 
 def _enough(moments: int) -> int:
-    """Return the default number of support points for a number of moments."""
+    """Return the default number of support points for a number of moments, which the fit is to meet.
+
+    It is `CANDIDATES_PER_MOMENT` times the number, from `CANDIDATES` to `MOST_CANDIDATES`.
+    """
     return min(MOST_CANDIDATES, max(CANDIDATES, CANDIDATES_PER_MOMENT * moments))
 
 
 def _margins(basis: TensorBasis, b: FloatArray, stddev: FloatArray, *, degree: int) -> tuple[FloatArray, ...]:
-    """Return one margin per column, (cells,): the max-ent density of its moments, and its cells without a point."""
+    """Return one margin per column, (cells,): the max-ent density of its moments, and its cells without a point.
+
+    The product of the margins is the fitted distribution, or what support points are drawn from.
+    """
     domain, value = basis.domain, dict(zip(basis.terms, b.tolist(), strict=True))
     raw = np.array([[value[Cosine(j, m),] for m in range(1, degree + 1)] for j in range(len(domain))])
     pointless = _pointless_shares(basis, b)
@@ -324,7 +333,7 @@ def _with_pointless(
 
 
 def _densities(domain: Domain, moments: FloatArray, stddev: FloatArray, *, tilt: float = 0.0) -> list[FloatArray]:
-    """Return the max-ent density of each column on its points; columns with the same points are fitted together.
+    """Return the max-ent probabilities of each column's points, (points,) each; equal points are fitted together.
 
     ``tilt`` is the multiplier of the second moment that all columns share.
     """
@@ -371,7 +380,7 @@ def _from_means(account: Curator, fine: Domain, coarse: Domain, count: RowCount)
 def _tilted(
     domain: Domain, means: FloatArray, stddev: FloatArray, regular: FloatArray, second: Measurements, *, rows: float
 ) -> list[FloatArray]:
-    """Return the columns' densities at the shared multiplier that meets the mean second moment.
+    """Return the columns' densities, (points,) each, at the shared multiplier that meets the mean second moment.
 
     The derivative of the dual increases in the multiplier, so a root search finds it, within bounds.  Noise in the
     moment draws the multiplier towards 0.

@@ -172,7 +172,10 @@ class SmoothSummary(HasPrivacyCost):
             )
 
     def _degrees_for(self, count: RowCount, d: int, loss: PrivacyLoss, account: Curator) -> int:
-        """Return the number of degrees: as set or by the named rule, at most as many as `MAX_TERMS` allows."""
+        """Return the number of degrees: as set or by the named rule, at most as many as `MAX_TERMS` allows.
+
+        With ``weighting="degree"`` the rules but "paper" are all `class_degrees`.
+        """
         if not isinstance(self.degrees, str):
             return self.degrees
         pure = isinstance(account.budget, PureDP)

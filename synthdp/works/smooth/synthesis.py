@@ -55,7 +55,7 @@ ONLY_OF = {
     "lattice": ("exact",),
     "law": ("exact", "practical"),
 }
-"""The variants that each setting applies to; other settings apply to all."""
+"""The variants that each setting applies to; with others it is refused.  Settings that are not here apply to all."""
 
 HOPELESS = 0.3
 """Noise stddev of an average of values in [-1, 1] above which a warning says that nothing can be learned. Less would
@@ -238,7 +238,7 @@ class SmoothSynthesis(HasPrivacyCost):
 
     @property
     def _sizes(self) -> Sizes:
-        """Return the settings of the exact algorithm."""
+        """Return the settings of the exact algorithm; K is `SMOOTHNESS` if it is not set."""
         return Sizes(
             smoothness=self.smoothness or SMOOTHNESS, degrees=self.degrees, grid=self.grid, lattice=self.lattice
         )

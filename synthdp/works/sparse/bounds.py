@@ -59,7 +59,8 @@ def projection_update_bound(slots: int, *, alpha: float) -> float:
 def smallest_slots(sparsity: int, *, alpha: float) -> int:
     """Return the least s with s / (ln s + 1) >= 4 m / alpha^2: then s >= m B(alpha), and slots outlast the updates.
 
-    Blum, Roth 2011, Algorithm 1, with `paper_update_bound`.
+    Here s is the number of slots, and m the most keys of a query, each of which an update may give a slot. Blum, Roth
+    2011, Algorithm 1, with `paper_update_bound`.
     """
     _check_alpha(alpha)
     needed = 4 * sparsity / alpha**2

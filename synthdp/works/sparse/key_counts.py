@@ -66,7 +66,7 @@ class SparseCounts:
 
     @property
     def denominator(self) -> int:
-        """Return the whole number that stands for 1 in a total: 1024."""
+        """Return 1024: totals are whole numbers of 1024ths, as queries' values are."""
         return DENOMINATOR
 
     def key_totals(self, counts: Mapping[str, int]) -> Totals:
@@ -107,7 +107,7 @@ class Deviations:
 
     @property
     def denominator(self) -> int:
-        """Return the whole number that stands for 1 in a distance: 1024."""
+        """Return 1024: distances are whole numbers of 1024ths of a row."""
         return DENOMINATOR
 
     @property

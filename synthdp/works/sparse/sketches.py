@@ -79,12 +79,12 @@ class PolynomialHash:
         return value
 
     def _product(self, a: AnyArray, b: AnyArray) -> AnyArray:
-        """Return elementwise products in the field."""
+        """Return elementwise products in the field, by which polynomials are evaluated."""
         product = _mersenne_product(a, b) if self.prime == MERSENNE else (a * b) % np.uint64(self.prime)
         return np.asarray(product, np.uint64)
 
     def _sum(self, a: AnyArray, b: AnyArray) -> AnyArray:
-        """Return elementwise sums in the field."""
+        """Return elementwise sums in the field, by which polynomials are evaluated."""
         total = a + b
         return np.asarray(np.where(total >= self.prime, total - np.uint64(self.prime), total), np.uint64)
 

@@ -162,7 +162,10 @@ def _listed(
 
 
 def _holds(where: Node, schema: Schema, asked: Sequence[str], shape: Sequence[int]) -> np.ndarray:
-    """Return a mask of the ``asked`` columns' grid points, with ``shape``, that is true where the condition holds."""
+    """Return a mask of the ``asked`` columns' grid points, with ``shape``, that is true where the condition holds.
+
+    The records there are counted.
+    """
     found = {}
     for comparison in comparisons_of(where):
         at = asked.index(comparison.column)
