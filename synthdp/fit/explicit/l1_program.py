@@ -39,7 +39,7 @@ seconds.  A safety limit of time.
 """
 
 MAX_PIVOTS = 1000
-"""Steps of the simplex in a program.  Safety limit: a program of 100 columns takes about 500."""
+"""Most steps of the simplex in one linear program.  Safety limit: a program of 100 columns takes about 500."""
 
 MIN_COLUMNS, MAX_COLUMNS, MAX_ENTRIES = 20, 100, 2e6
 """Fewest and most latest columns (distributions) that a program mixes; between, as many as have MAX_ENTRIES answers

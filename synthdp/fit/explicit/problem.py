@@ -241,7 +241,10 @@ class FitProblem:
         return self.pull == 0 and not np.any(self.insensitive)
 
     def misfit_of(self, averages: FloatArray) -> float:
-        """Return the sum over queries of r · max(|averages − b| − insensitive, 0)."""
+        """Return how far (k,) averages miss the answers b: the sum of r · max(|averages − b| − insensitive, 0).
+
+        r are the `row_weights`; misses within the noise, ``insensitive``, cost nothing.
+        """
         return float(self.row_weights @ np.maximum(np.abs(averages - self.b) - self.insensitive, 0.0))
 
     def misfit(self, weights: Weights) -> float:

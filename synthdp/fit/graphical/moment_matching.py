@@ -61,13 +61,13 @@ class HeardProducts(Protocol):
     """The clipped products of one question, evaluated on weighted rows; stored in the form that suits their number."""
 
     def of_rows(self, rows: slice) -> AnyArray:
-        """Return the products of some rows, (rows, k)."""
+        """Return the clipped products of the rows in a slice, (rows, k), for the slope of a step."""
 
     def means(self, weights: FloatArray) -> FloatArray:
-        """Return the means of weighted rows, (k,)."""
+        """Return the mean of each product over rows with (m,) weights, (k,), to compare with the noisy means."""
 
     def sums(self, coefficients: FloatArray) -> FloatArray:
-        """Return the sum of each row's products times coefficients, (m,)."""
+        """Return, for each row, the sum of its products times coefficients (k,), (m,): the log-factor of its weight."""
 
 
 def heard(noisy: NoisyProducts, codes: Codes) -> HeardProducts:

@@ -22,9 +22,10 @@ public rows longer though they differ.  Tuned: with 2, noise counts as real in o
 
 
 def bias(counts: FloatArray, expected: FloatArray, stddev: float, *, ratio: float, free: int | None = None) -> float:
-    """Return the mean squared difference t of private and public counts beyond noise and sampling error.
+    """Return the mean over cells of the squared difference of private and public counts, in squared rows.
 
-    The larger, the less public counts are trusted.  It is 0 if chance explains the whole difference.
+    Noise and sampling error are subtracted.  The larger this bias t, the less public counts are trusted; it is 0 if
+    chance explains the whole difference.
 
     Parameters
     ----------
@@ -92,9 +93,9 @@ def smoothed_ratio(tables: Sequence[tuple[FloatArray, FloatArray, float, int]], 
 
 
 def combined(counts: FloatArray, expected: FloatArray, stddev: float, *, ratio: float) -> tuple[FloatArray, float]:
-    """Average noisy private counts with public ones by precision, (k,).
+    """Return noisy private counts averaged with public ones by precision, (k,), and their error.
 
-    Also return the standard deviation of the error.
+    The error is the root mean square over the cells, in rows.
 
     Parameters
     ----------
@@ -130,9 +131,9 @@ def shrunk_to(counts: FloatArray, expected: FloatArray) -> FloatArray:
 
 
 def share_kept(counts: FloatArray, expected: FloatArray) -> float:
-    """Return the fraction, 0 to 1, of the deviation from a simpler model that chance does not explain.
+    """Return the fraction, 0 to 1, of the squared deviation from a simpler model that chance does not explain.
 
-    See `shrunk_to`.
+    `shrunk_to` keeps this fraction of each count's deviation.  It is 0 if nothing is expected in any cell.
     """
     possible = expected > 0
     if not possible.any():

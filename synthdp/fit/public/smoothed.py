@@ -177,9 +177,9 @@ def _public_pairs(rows: IntArray, shape: Shape) -> dict[Clique, _Pair]:
 
 
 def _tree(pairs: Mapping[Clique, _Pair], shape: Shape, base: list[Clique]) -> list[Clique]:
-    """Choose pairs for a junction tree of at most `TREE_CELLS` cells.
+    """Return the pairs that a junction tree of at most `TREE_CELLS` cells holds, beside the cliques of ``base``.
 
-    Those that join columns come first (Chow and Liu 1968).
+    Pairs that join columns come first (Chow and Liu 1968), then those farthest from independence.
     """
     planner, chosen, taken = TreePlanner(shape), list[Clique](), list(base)
     group = list(range(len(shape)))
