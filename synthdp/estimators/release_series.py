@@ -486,7 +486,7 @@ class ReleaseSeries:
         self._folder.write_period(period, answers=answers, release=release, cumulative=cumulative, rows=found.rows)
 
     def _receipt(self, plan: AskedPlan, period: int, answers: int, entry: int | None) -> Receipt:
-        """Return the receipt of the series up to a period, with ``answers`` noisy answers in each."""
+        """Return the receipt of the series up to a period; ``answers`` is the number of noisy answers of one period."""
         terms = self._terms
         stddev = _noise_of_rows(plan)
         item = Item(

@@ -64,7 +64,10 @@ JOINED = "every synthetic row belongs to a synthetic person, and keys are fresh:
 
 
 def outer_schema(schema: DatabaseSchema, table: str) -> Schema:
-    """Return the schema of a synthetic table: declared columns, keys as fresh identifiers, and computed columns."""
+    """Return the schema from which a synthetic table is built and checked.
+
+    It has the declared columns, keys as fresh identifiers, and columns computed across tables.
+    """
     declared = schema.tables[table]
     more: dict[str, Column] = {key: Identifier() for key in schema.keys_of(table) if key not in declared.outputs}
     more |= {name: one.column for name, one in schema.computed_in(table).items()}
