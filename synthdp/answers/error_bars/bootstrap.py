@@ -47,7 +47,8 @@ MOST_CODES = 150_000
 about a second.  A safety limit."""
 
 NEARLY_WHOLE = 1e-9
-"""Largest gap between a sum of shares and 1 that counts as rounding error.  A numerical tolerance."""
+"""Largest gap between the sum of a row's shares in `draw` and 1 that counts as rounding error; a larger one is the chance
+that no column is drawn.  A numerical tolerance."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -217,7 +218,7 @@ class Bootstrap:
         return self.replicates.leaves[:, self.direct.place(column)]
 
     def leaf_counts(self, column: int) -> FloatArray:
-        """Return the fine-bin counts that releases of the drawn tables would have estimated, (fine bins, 1 + size).
+        """Return the fine-bin counts that releases of the drawn tables would have estimated, (fine bins, 1 + size) rows.
 
         The first column is the release's own estimate, by which the points were drawn.
         """
