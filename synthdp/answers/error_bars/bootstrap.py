@@ -47,7 +47,7 @@ MOST_CODES = 150_000
 about a second.  A safety limit."""
 
 NEARLY_WHOLE = 1e-9
-"""Largest gap between the sum of a row's shares in `draw` and 1 that counts as rounding error; a larger one is the chance
+"""Largest gap between the sum of a row's shares in `draw` and 1 that counts as rounding error.  A larger one is the chance
 that no column is drawn.  A numerical tolerance."""
 
 
@@ -196,7 +196,7 @@ class Bootstrap:
     def averages(self, values: FloatArray, columns: Sequence[int]) -> Iterator[tuple[FloatArray, FloatArray]]:
         """Yield 1 + size pairs (fitted, drawn) of means of functions, (q,) each, from values at the points, (m, q).
 
-        See `tables`.
+        Their differences are errors of a release.  The first pair is the released model itself, as in `tables`.
         """
         sums = [(w.T @ values) / np.maximum(w.sum(axis=0), 1e-300)[:, None] for w in self.weights(columns)]
         return zip(*sums, strict=True)

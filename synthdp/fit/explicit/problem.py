@@ -170,8 +170,12 @@ class FitProblem:
 
         Parameters
         ----------
-        A, b, stddev, prior
-            As above, ``stddev`` of shape (k,).
+        A
+            (k, m) features of the support points.
+        b, stddev
+            (k,) noisy answers as averages over rows, and the stddev of their noise.
+        prior
+            (m,) weights to stay near; default: uniform.
         drawn
             The number of rows that the points were drawn as: their answers have a sampling error.  0 for listed points.
         pull

@@ -65,8 +65,9 @@ def dispersion(
 
 
 def smoothed_ratio(tables: Sequence[tuple[FloatArray, FloatArray, float, int]], *, ratio: float) -> float:
-    """Return the variance ratio v of smoothed public counts, estimated from all noisy tables; between 0 and ``ratio``.
+    """Return the variance of private counts around those that smoothed public rows expect, as a multiple v of the latter.
 
+    It is estimated from all noisy tables, between 0 and ``ratio``; the smaller, the more public counts are trusted.
     Expected counts of smoothed public rows that have the private one-ways are nearer to the private ones than the
     public rows' own.  Each table tells (y - m)^2 - sigma^2 over m, by a sum of squares of normal numbers.  The tables'
     estimates are averaged by precision, and v is as likely to be anywhere in its range beforehand.  It is ``ratio``
@@ -100,7 +101,8 @@ def combined(counts: FloatArray, expected: FloatArray, stddev: float, *, ratio: 
     Parameters
     ----------
     counts, expected, stddev, ratio
-        As for `bias`; the weight of a private count is (v m + t) / (v m + t + sigma^2).
+        As for `bias`.  The weight of a private count is (v m + t) / (v m + t + sigma^2), with v = ``ratio``, m =
+        ``expected``, t the bias and sigma the noise.
     """
     variance = ratio * np.maximum(expected, 0.0) + bias(counts, expected, stddev, ratio=ratio)
     trust = variance / (variance + stddev**2)
@@ -115,7 +117,7 @@ A numerical tolerance.
 
 
 def shrunk_to(counts: FloatArray, expected: FloatArray) -> FloatArray:
-    """Shrink public counts, (k,), towards the counts that a simpler model of the same rows expects.
+    """Return public counts, (k,), shrunk towards those that a simpler model of the same rows expects, by chance's part.
 
     Under a Dirichlet prior about the expected shares, fitted by its moments: of the squared deviation in multiples of
     the expected counts, which is 1 a cell by chance alone, the excess is real.
