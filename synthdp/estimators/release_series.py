@@ -414,7 +414,7 @@ class ReleaseSeries:
         return model.table_of(rows, generator(period), first=before, format=form)
 
     def _checked(self, period: int) -> int:
-        """Return a period's number; raise an error if the period was not added."""
+        """Return a period's number, counted from 0, unchanged; raise an error if the period was not added."""
         if self.added < 1:
             raise DataError("the series has no period yet: add one")
         return whole("period", period, least=0, most=self.added - 1)

@@ -85,7 +85,7 @@ class OutOfDomain:
 
     @property
     def sizes(self) -> list[int]:
-        """Per column, how many of its cells are in domain."""
+        """Per column, how many of its cells are in domain: the shape of tables that hold no others."""
         return [int(cells.sum()) for cells in self.releasable]
 
     def remove(self, table: NoisyTable) -> NoisyTable:

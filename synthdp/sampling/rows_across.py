@@ -355,7 +355,7 @@ def _unlike(axis: Axis, cells: IntArray, points: GridIndices, parent: IntArray, 
 
 
 def _repeated(points: GridIndices, parent: IntArray) -> IntArray:
-    """Return the positions of rows that have the same grid point as an earlier row of their parent."""
+    """Return the positions of rows with the same grid point as an earlier row of their parent, to be drawn again."""
     order = np.lexsort([points, parent])
     again = (np.diff(parent[order]) == 0) & (np.diff(points[order].astype(np.int64)) == 0)
     return np.asarray(order[1:][again])

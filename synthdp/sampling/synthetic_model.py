@@ -442,13 +442,20 @@ class SyntheticModel:
     def _refine(
         self, j: int, cells: AnyArray, rng: Generator, allowed: BoolArray | None = None, *, independent: bool = False
     ) -> GridIndices:
-        """Draw a grid point of column ``j`` for each row, inside the row's coarse bin, (rows,)."""
+        """Draw a grid point of column ``j`` for each row, inside the row's coarse bin in ``cells``, (rows,).
+
+        With a mask, only allowed grid points are drawn.  ``independent`` draws replace systematic sampling.
+        """
         return self._points(j, self._fine_cells(j, cells, rng, allowed, independent=independent), rng, allowed)
 
     def _fine_cells(
         self, j: int, cells: AnyArray, rng: Generator, allowed: BoolArray | None, *, independent: bool = False
     ) -> AnyArray:
-        """Draw a fine bin of column ``j`` for each row, inside the row's coarse bin, (rows,)."""
+        """Draw a fine bin of column ``j`` for each row, inside the row's coarse bin in ``cells``, (rows,).
+
+        With a mask, only fine bins with allowed grid points are drawn.  ``independent`` draws replace systematic
+        sampling.
+        """
         table = self.refinements[j].table(None if allowed is None else self._fine_share(j, allowed))
         return draw_within_groups(table, cells, rng, independent=independent)
 

@@ -263,7 +263,7 @@ class Bootstrap:
 
     @property
     def _merged(self) -> list[NoisyTable]:
-        """Return the merged tables that the model was fitted to, over releasable bins."""
+        """Return the noisy tables of merged bins that the model was fitted to, over releasable bins, for the refits."""
         return merged_in_domain(self.direct.merged, self.direct.out_of_domain)
 
     @property
@@ -309,7 +309,10 @@ class BootstrapCache:
     random_state: int
 
     def of(self, columns: Iterable[int]) -> Bootstrap:
-        """Return a bootstrap whose pool contains the given columns, from the cache if possible."""
+        """Return a bootstrap whose pool contains the given columns, from the cache if possible, as it takes time.
+
+        ``columns`` are positions in the release.  The pool of a wide table has only these and related columns.
+        """
         if len(self.direct.model.domain) <= MOST_TOGETHER:
             return self._whole
         asked = set(columns)
@@ -354,7 +357,7 @@ def draw(shares: Sparse, rows: Codes, rng: Generator) -> IntArray:
 
 
 def draw_leaves(refinement: Refinement, cells: Codes, rng: Generator) -> IntArray:
-    """Draw a fine bin for each row's coarse bin, (n,), in proportion to the refinement's weights."""
+    """Draw a fine bin inside each row's coarse bin, (n,), by the refinement's weights, as a model has coarse bins only."""
     share = leaf_shares_of(refinement, refinement.weights[:, None])[:, 0]
     used = np.flatnonzero(share)
     shape = (int(refinement.coarse_cell.max()) + 1, len(share))

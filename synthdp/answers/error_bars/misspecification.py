@@ -223,7 +223,8 @@ LEAST_EXCESS = 0.01
 smaller one would correct what noise in the score makes.  Tuned; not measured."""
 
 MOST_EXCESS = 3.0
-"""Largest relative growth of a cell when excess dependence is removed.  A numerical tolerance."""
+"""Largest relative growth of a cell when excess dependence is removed, so that a nearly empty cell does not become large.
+A numerical tolerance."""
 
 STRONGEST = 3.0
 """Largest stddev of the relative change of row weights by all random relations together; stronger changes are scaled
@@ -313,7 +314,10 @@ class Misspecification:
         return np.asarray(found, np.float64)
 
     def changes(self, leaves: Codes, rng: Generator, size: int = 1) -> Iterator[FloatArray]:
-        """Yield, ``size`` times, the relative change of row weights, (n,), by new random relations."""
+        """Yield, ``size`` times, the relative change of row weights, (n,), by new random relations; 0 means no change.
+
+        The relations stand for unmeasured ones.  ``leaves``, (n, d), are the fine bins of the rows.
+        """
         columns, refinements = RandomFunctions.of(self.direct.model), self.direct.model.refinements
         place = np.ascontiguousarray((leaves + columns.starts).T)
         pairs = np.argwhere(np.triu(self.strengths) > 0)

@@ -299,7 +299,7 @@ def _merged_noise(table: NoisyTable, noise: Mapping[Clique, AnyArray], white: An
 
 
 def sums_of(place: IntArray, size: int) -> Sparse:
-    """Return the sparse matrix, (size, values), that sums values by their place."""
+    """Return the sparse matrix, (size, values), that sums values by their place: points' weights to a table's cells."""
     entries = (np.ones(len(place), np.float32), place, np.arange(len(place) + 1))
     return sparse.csc_array(entries, shape=(size, len(place)))
 

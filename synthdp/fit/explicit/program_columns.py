@@ -68,11 +68,11 @@ class Columns:
         return self.evaluations >= self._limit
 
     def answers(self, at: IntArray) -> FloatArray:
-        """Return the (t, k) answers of the columns at positions ``at``, (t,)."""
+        """Return the (t, k) answers of the columns at positions ``at``, (t,), which a linear program mixes."""
         return np.stack([self._answers[t] for t in at])
 
     def entropies(self, at: IntArray) -> FloatArray:
-        """Return the (t,) relative entropies to the prior of the columns at positions ``at``."""
+        """Return the (t,) relative entropies to the prior of the columns at positions ``at``: what mixing them costs."""
         return np.array([self._entropies[t] for t in at])
 
     def mixture(self, at: IntArray, shares: FloatArray) -> Weights:
