@@ -83,7 +83,7 @@ class GLSEstimates:
 
     @cached_property
     def _facts(self) -> list[NoisyTable]:
-        """Return all noisy tables and interactions over the model's coarse bins: `tables` and `measured_alone` together."""
+        """Return all noisy tables and interactions over the model's coarse bins, for `tables` and `measured_alone`."""
         domain = self.model.domain
         return [table for measured in self.measurements if measured.domain is domain for table in measured.tables]
 

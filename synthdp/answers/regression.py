@@ -43,8 +43,8 @@ _AT_ONCE = 2**20
 """Most products of columns held in memory at once.  A safety limit."""
 
 LEAST_EIGENVALUE, HALVINGS = 0.05, 6
-"""Smallest eigenvalue that a correlation matrix must keep after a random change, or its own if that is less; a numerical
-tolerance.  Otherwise the change is halved, at most HALVINGS times, a safety limit."""
+"""Smallest eigenvalue that a correlation matrix must keep after a random change, or its own if that is less; a
+numerical tolerance.  Otherwise the change is halved, at most HALVINGS times, a safety limit."""
 
 COLLINEAR = 1e-7
 """Fraction of a column's variance that earlier columns must leave unexplained for the column to get a coefficient.  A

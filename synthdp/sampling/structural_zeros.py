@@ -154,6 +154,6 @@ def structural_zeros(schema: Schema, domain: Domain) -> dict[Clique, BoolArray]:
 
 
 def _bins(axis: Axis, chosen: BoolArray) -> set[int]:
-    """Return the codes of the bins that hold the releasable grid points of a mask, so that coarsening leaves them alone."""
+    """Return the codes of the bins that hold the releasable grid points of a mask: coarsening must leave them alone."""
     releasable = np.flatnonzero(chosen[: axis.grid.releasable])
     return {int(cell) for cell in axis.cells_of(releasable.astype(np.uint32))}

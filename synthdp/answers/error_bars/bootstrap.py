@@ -47,8 +47,8 @@ MOST_CODES = 150_000
 about a second.  A safety limit."""
 
 NEARLY_WHOLE = 1e-9
-"""Largest gap between the sum of a row's shares in `draw` and 1 that counts as rounding error.  A larger one is the chance
-that no column is drawn.  A numerical tolerance."""
+"""Largest gap between the sum of a row's shares in `draw` and 1 that counts as rounding error.  A larger one is the
+chance that no column is drawn.  A numerical tolerance."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -218,7 +218,7 @@ class Bootstrap:
         return self.replicates.leaves[:, self.direct.place(column)]
 
     def leaf_counts(self, column: int) -> FloatArray:
-        """Return the fine-bin counts that releases of the drawn tables would have estimated, (fine bins, 1 + size) rows.
+        """Return the fine-bin counts, in rows, that releases of the drawn tables would estimate, (fine bins, 1 + size).
 
         The first column is the release's own estimate, by which the points were drawn.
         """
@@ -357,7 +357,7 @@ def draw(shares: Sparse, rows: Codes, rng: Generator) -> IntArray:
 
 
 def draw_leaves(refinement: Refinement, cells: Codes, rng: Generator) -> IntArray:
-    """Draw a fine bin inside each row's coarse bin, (n,), by the refinement's weights, as a model has coarse bins only."""
+    """Draw a fine bin inside each row's coarse bin, (n,), by the refinement's weights: a model has coarse bins only."""
     share = leaf_shares_of(refinement, refinement.weights[:, None])[:, 0]
     used = np.flatnonzero(share)
     shape = (int(refinement.coarse_cell.max()) + 1, len(share))

@@ -93,7 +93,7 @@ class MomentTargets:
     def of(
         cls, questions: Sequence[NoisyProducts], codes: Codes, rows: FloatArray, rng: Generator
     ) -> MomentTargets | None:
-        """Return the noisy mean products that the fits of all replicates must reach, with ridges and first coefficients.
+        """Return the noisy mean products that the replicates' fits must reach, with ridges and first coefficients.
 
         ``codes``, (m, d), are the points, and ``rows``, (m, r), their weights in each drawn table.  None if the
         released fit did not use the products.

@@ -62,8 +62,8 @@ HiGHS and of L-BFGS-B.
 """
 
 LEAST_MIXED = 0.5
-"""Least sum of a linear program's multipliers at which they are used as the shares of a mixture.  At the optimum it is 1;
-less means that HiGHS stopped far from it, and the program counts as failed.  A tolerance.
+"""Least sum of a linear program's multipliers at which they are used as the shares of a mixture.  At the optimum it is
+1; less means that HiGHS stopped far from it, and the program counts as failed.  A tolerance.
 """
 
 MAX_TOLD = 80

@@ -72,7 +72,7 @@ class Columns:
         return np.stack([self._answers[t] for t in at])
 
     def entropies(self, at: IntArray) -> FloatArray:
-        """Return the (t,) relative entropies to the prior of the columns at positions ``at``: what mixing them costs."""
+        """Return the (t,) relative entropies to the prior of the columns at positions ``at``: the price of mixing."""
         return np.array([self._entropies[t] for t in at])
 
     def mixture(self, at: IntArray, shares: FloatArray) -> Weights:

@@ -65,7 +65,7 @@ def dispersion(
 
 
 def smoothed_ratio(tables: Sequence[tuple[FloatArray, FloatArray, float, int]], *, ratio: float) -> float:
-    """Return the variance of private counts around those that smoothed public rows expect, as a multiple v of the latter.
+    """Return the variance of private counts around those that smoothed public rows expect, as a multiple v of these.
 
     It is estimated from all noisy tables, between 0 and ``ratio``; the smaller, the more public counts are trusted.
     Expected counts of smoothed public rows that have the private one-ways are nearer to the private ones than the

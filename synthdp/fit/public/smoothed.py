@@ -39,8 +39,8 @@ MOST_CELLS = 2**20
 """Pairs and triples with more cells than this are not used.  A safety limit of memory."""
 
 SWEEPS = 6
-"""Passes over the public pairs when the drawn rows are raked.  More come closer to the pairs, and take more time.  Tuned
-together with `MODEL_ROWS` and `MOST_PAIRS`."""
+"""Passes over the public pairs when the drawn rows are raked.  More come closer to the pairs, and take more time.
+Tuned together with `MODEL_ROWS` and `MOST_PAIRS`."""
 
 RIDGE, RIDGE_PART = 5.0, 1 / 600
 """Ridge of a public pair in the fit, in public rows: RIDGE, but at most the fraction RIDGE_PART of all public rows.
