@@ -272,7 +272,7 @@ class AnswerEngine:
     def _cells(self, groupings: tuple[QuestionBinning, ...]) -> tuple[FloatArray, FloatArray, BoolArray]:
         """Return each cell's count, its standard error, and whether measured tables alone gave it, (cells,) each.
 
-        Counts and errors are in rows.  Cells that cut bins of a measured table are answered by the model.
+        Counts and errors are in rows.  Of several columns, cells that cut bins are answered by the model.
         """
         if len(groupings) == 1 and self.direct.leaves(groupings[0].column) is not None:
             estimate, stddev = count_in_bins(self.direct, groupings[0].column, groupings[0].leaf_share.T)

@@ -453,7 +453,7 @@ class DatabaseModel:
             ) from None
 
     def grid_indices(self, persons: Persons, table: int, column: str, rng: Generator) -> GridIndices:
-        """Draw a grid point for each row of a table in one column, inside the row's bin, (rows,): answers need values."""
+        """Draw a grid point for each row of a table in one column, inside the row's bin, (rows,), for answers."""
         return self._indices(persons, table, column, rng, {})
 
     def _conditioned(self, name: str) -> Conditioned:

@@ -184,7 +184,7 @@ class SyntheticModel:
         """Return drawn rows as a table, in the same form as `sample` returns.
 
         ``indices`` holds the (rows,) grid points of each modelled column.  Identifiers start after the labels of
-        ``first`` rows.  Survey weights are not rescaled, as the rows may be a part of a sample.
+        ``first`` rows.  Survey weights are not rescaled to `populations`.
         """
         return (format or self.format).build(self.schema, _Values(self.schema, dict(indices), rng, first=first))
 

@@ -108,7 +108,7 @@ class ColumnGeneration:
         check_number("noise_multiple", self.noise_multiple, least=0, infinite=True)
 
     def solve(self, problem: GridProblem, *, start: Codes | None = None, rng: Generator | None = None) -> GridFit:
-        """Return the grid points that carry weight, (m, d) codes, and the weights that fit the answers best in L1.
+        """Return the grid points that carry weight, (m, d) codes, and weights of the least L1 misfit that is found.
 
         Points are added as the pricer finds that they help, so that the grid is never listed.
 
