@@ -270,7 +270,10 @@ class AnswerEngine:
         return with_intervals(labels_of_cells, estimate[back], stddev[back], basis, lowest=0.0)
 
     def _cells(self, groupings: tuple[QuestionBinning, ...]) -> tuple[FloatArray, FloatArray, BoolArray]:
-        """Return estimate, error and whether measured, for each cell of a table of groups, (cells,) each."""
+        """Return each cell's count, its standard error, and whether measured tables alone gave it, (cells,) each.
+
+        Counts and errors are in rows.  Of several columns, cells that cut bins are answered by the model.
+        """
         if len(groupings) == 1 and self.direct.leaves(groupings[0].column) is not None:
             estimate, stddev = count_in_bins(self.direct, groupings[0].column, groupings[0].leaf_share.T)
             return estimate, stddev, np.ones(len(estimate), np.bool_)

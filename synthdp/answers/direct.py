@@ -83,7 +83,7 @@ class GLSEstimates:
 
     @cached_property
     def _facts(self) -> list[NoisyTable]:
-        """Return all noisy tables and interactions over the model's coarse bins."""
+        """Return all noisy tables and interactions over the model's coarse bins, for `tables` and `measured_alone`."""
         domain = self.model.domain
         return [table for measured in self.measurements if measured.domain is domain for table in measured.tables]
 
@@ -138,7 +138,7 @@ class GLSEstimates:
 
     @property
     def total_is_public(self) -> bool:
-        """Return whether the number of rows has no noise."""
+        """Return whether the number of rows has no noise, so that counts are made to add up to it."""
         return self.total[1] <= PUBLIC_STDDEV
 
     @cached_property

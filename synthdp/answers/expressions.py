@@ -490,7 +490,7 @@ def allowed_by(conditions: Iterable[str], schema: Schema) -> dict[str, Allowed]:
 
 
 def _parts(node: Node) -> Iterator[Node]:
-    """Yield the parts of a condition that are joined by ``and`` at the top level."""
+    """Yield the parts of a condition that are joined by ``and`` at the top level; each restricts rows on its own."""
     if isinstance(node, Both):
         yield from _parts(node.left)
         yield from _parts(node.right)

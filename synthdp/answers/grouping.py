@@ -189,7 +189,10 @@ def groups_of(column: Column, axis: Axis, bins: Bins | None) -> tuple[IntArray, 
 
 @lru_cache(maxsize=64)
 def numbers_of(column: Column) -> tuple[FloatArray, IntArray]:
-    """Return each releasable grid point's value, 0 if missing, and whether it has one (1 or 0), (releasable,) each."""
+    """Return each releasable grid point's number, 0 if missing, and whether it has one (1 or 0), (releasable,) each.
+
+    Times are in microseconds, and levels are numbered by position, so that sums and quantiles can be computed.
+    """
     values, missing = grid_values(column)
     return frozen(np.where(missing, 0.0, values.astype(np.float64))), frozen((~missing).astype(np.int64))
 

@@ -83,7 +83,7 @@ def averages(function: Any, points: FloatArray) -> FloatArray:
 
 
 def values_of(function: Any, points: FloatArray) -> FloatArray:
-    """Return the values of a function or family at points, (m, d), as an (m, q) array."""
+    """Return the values at points, (m, d), of a function, (m, 1), or of each function of a family, (m, q)."""
     if isinstance(function, FunctionFamily):
         return function.values(points)
     return values_at(function, points)[:, None]
@@ -202,9 +202,11 @@ powers are rows, sums of values and sums of squares; a question without values n
 
 
 def weighed(question: Weighable, weights: ClassWeights, rows: Rows) -> Slope:
-    """Return the answer to a question with survey weights, and the answer's derivatives by the weights.
+    """Return the answer to a question with survey weights, (q,), and what `ClassWeights.error` needs for its error.
 
-    ``rows(i)`` returns the rows that meet condition i, by power of the summed column.
+    These are, (g, q) each, the derivative by the common weight of a group's rows, and the sum over these rows of
+    squared derivatives by single weights.  ``rows(i)`` returns the rows that meet condition i, by power of the summed
+    column.
     """
     sums = rows(0)
     total = partial(weights.summed, values=weights.means)

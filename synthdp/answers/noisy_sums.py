@@ -305,7 +305,7 @@ def _undecided(axis: Axis) -> ParameterError:
 
 
 def _inside(source: NoisySums, sums: ProductSums, names: Sequence[str], where: Node) -> FloatArray:
-    """Return 1 for combinations of cells that meet a condition, else 0, (cells_1, ..., cells_d)."""
+    """Return 1 for combinations of cells that meet a condition, else 0, (cells_1, ..., cells_d): weights of a sum."""
     found: dict[Any, BoolArray] = {}
     for comparison in comparisons_of(where):
         place = names.index(comparison.column)

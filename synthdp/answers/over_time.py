@@ -90,7 +90,7 @@ class OverTime:
         return self.linear(np.linalg.solve(design.T @ weighed, weighed.T)[1])
 
     def linear(self, weights: FloatArray) -> tuple[float, float]:
-        """Return a weighted sum of the estimates and its standard error."""
+        """Return the sum of the estimates times ``weights``, (t,), and its standard error: a difference or a trend."""
         variance = float(weights @ self.covariance @ weights)
         return float(weights @ self.estimates), math.sqrt(max(variance, 0.0))
 

@@ -115,7 +115,10 @@ def _modelled(node: Node, schema: Schema) -> Node:
 
 
 def _values_at(column: Column, chosen: np.ndarray) -> list[Literal]:
-    """Return the values of the chosen grid points of a column of categories or integers; ``None`` for missing."""
+    """Return the values of the chosen grid points of a column of categories or integers; ``None`` for missing.
+
+    A condition on a derived column becomes a list of these values of its source column.
+    """
     raw = decode(column, np.flatnonzero(chosen).astype(np.uint32))
     if isinstance(raw, Numbers):
         gone = np.zeros(len(raw.values), np.bool_) if raw.missing is None else raw.missing

@@ -43,8 +43,8 @@ _AT_ONCE = 2**20
 """Most products of columns held in memory at once.  A safety limit."""
 
 LEAST_EIGENVALUE, HALVINGS = 0.05, 6
-"""Smallest eigenvalue that a correlation matrix must keep after a random change, a numerical tolerance.  Otherwise the
-change is halved, at most HALVINGS times, a safety limit."""
+"""Smallest eigenvalue that a correlation matrix must keep after a random change, or its own if that is less; a
+numerical tolerance.  Otherwise the change is halved, at most HALVINGS times, a safety limit."""
 
 COLLINEAR = 1e-7
 """Fraction of a column's variance that earlier columns must leave unexplained for the column to get a coefficient.  A
@@ -83,13 +83,13 @@ class Points:
 
     @classmethod
     def of_model(cls, model: SyntheticModel, seed: int) -> Points:
-        """Return `POINTS` rows drawn from the model."""
+        """Return `POINTS` rows drawn from the model, for the estimates."""
         codes: Codes = model.distribution.sample(POINTS, generator(seed))
         return cls(model, lambda j: draw_leaves(model.refinements[j], codes[:, j], generator(seed + j)), seed)
 
     @classmethod
     def of_pool(cls, model: SyntheticModel, bootstrap: Bootstrap, seed: int) -> Points:
-        """Return the points that all replicates of a bootstrap share."""
+        """Return the points that all replicates of a bootstrap share, as rows, for the errors."""
         return cls(model, bootstrap.leaves, seed)
 
 
@@ -194,7 +194,8 @@ class Regressions:
         """Return the standard errors of coefficients, (p,), due to noise in the variance of their terms.
 
         A coefficient is a covariance over a variance, and noise may hide the few rows far out that make most of one.
-        The intercept follows the others; coefficients of levels have 0.
+        The intercept, which is the first, gets the error that those of the other coefficients imply; coefficients of
+        levels have 0.
         """
         errors = np.zeros(len(coefficients))
         at = 1

@@ -239,7 +239,8 @@ def _numbers(name: str, given: Any) -> FloatArray:
 
 
 MEDIAN = math.pi / 2
-"""Variance of the median of normal numbers, as a multiple of the variance of their mean.  Derived: π / 2."""
+"""Variance of the median of normal numbers, as a multiple of the variance of their mean.  It is the error of a bias
+that is a median over tables.  Derived: π / 2."""
 
 READ = (
     "a number, a dict or pandas Series of numbers, a pair (estimates, variances), a result of statsmodels, or a fitted "

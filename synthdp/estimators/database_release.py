@@ -550,7 +550,7 @@ def _of_types(relations: Sequence[Relation], X: object) -> DatabaseSchema:
 
 
 def _of_table(name: str, make: Callable[..., T], *given: Any) -> T:
-    """Return the result of ``make``; a DataError gets the table's name."""
+    """Return ``make(*given)``; a DataError gets the table's name, so that users know which table is wrong."""
     try:
         return make(*given)
     except DataError as error:

@@ -329,7 +329,7 @@ class Addresses(tuple[str, ...]):
 
 
 def addresses(sources: Iterable[object]) -> Addresses:
-    """Return the addresses of those sources that are tables of databases."""
+    """Return the addresses of those sources that are database tables, to which no synthetic row may be appended."""
     return Addresses(one.address for one in sources if isinstance(one, OneTable) and one.address is not None)
 
 

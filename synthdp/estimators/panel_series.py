@@ -252,7 +252,7 @@ class PanelSeries:
     def windows_(self, period: int) -> Any:
         """Return the estimated number of persons with each sequence of states, over the window that ends with a period.
 
-        Periods count from 0.
+        Periods count from 0.  The persons of `padding` are not counted.
 
         Returns
         -------
@@ -368,7 +368,10 @@ class PanelSeries:
         return np.concatenate(parts, axis=1)
 
     def _noisy(self, period: int) -> FloatArray:
-        """Return the noisy counts of all sequences that end with a period, in persons, (patterns,)."""
+        """Return the noisy counts of all sequences that end with a period, in real persons, (patterns,).
+
+        `padding` is not among them, so a count may be negative.
+        """
         last = self._checked()
         t = whole("period", period, least=self.window - 1, most=last)
         return np.asarray(

@@ -414,7 +414,7 @@ class ReleaseSeries:
         return model.table_of(rows, generator(period), first=before, format=form)
 
     def _checked(self, period: int) -> int:
-        """Return a period's number; raise an error if the period was not added."""
+        """Return a period's number, counted from 0, unchanged; raise an error if the period was not added."""
         if self.added < 1:
             raise DataError("the series has no period yet: add one")
         return whole("period", period, least=0, most=self.added - 1)
@@ -486,7 +486,7 @@ class ReleaseSeries:
         self._folder.write_period(period, answers=answers, release=release, cumulative=cumulative, rows=found.rows)
 
     def _receipt(self, plan: AskedPlan, period: int, answers: int, entry: int | None) -> Receipt:
-        """Return the receipt of the series up to a period, with ``answers`` noisy answers in each."""
+        """Return the receipt of the series up to a period; ``answers`` is the number of noisy answers of one period."""
         terms = self._terms
         stddev = _noise_of_rows(plan)
         item = Item(

@@ -125,7 +125,7 @@ class SeriesFolder:
         return f"synthdp {self.kind}"
 
     def starts(self) -> list[int]:
-        """Return the first periods of all plans, sorted."""
+        """Return the numbers of the periods in which a plan of queries begins, sorted; it holds until the next one."""
         found = (re.fullmatch(rf"{_PLAN}(\d+)", path.name) for path in self.path.glob(f"{_PLAN}*"))
         return sorted(int(one[1]) for one in found if one)
 
@@ -198,7 +198,7 @@ class SeriesFolder:
         }  # fmt: skip
 
     def _whole(self, name: str) -> Any:
-        """Return a context manager for a new folder that appears complete or not at all."""
+        """Return a context manager for a new folder ``name``, which appears complete or not at all if interrupted."""
         return replacing_folder(self.path / name)
 
 

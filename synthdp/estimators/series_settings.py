@@ -85,7 +85,10 @@ def ledger_of(ledger: str | PathLike[str] | Ledger | None, *, dataset: str | Non
 
 
 def check_loss(epsilon: float, delta: float) -> None:
-    """Raise ParameterError unless epsilon and delta are in the allowed range of a series; delta must be above 0."""
+    """Raise ParameterError unless epsilon is within `EPSILONS` and delta above 0 and below 1, for a series or panel.
+
+    Their noise is Gaussian, which needs a delta.
+    """
     check_number("epsilon", epsilon, least=EPSILONS[0], most=EPSILONS[1])
     check_number("delta", delta, above=0, below=1)
 

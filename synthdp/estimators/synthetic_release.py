@@ -78,7 +78,7 @@ ASSUMED_ROWS = 10_000
 reach.  A convention."""
 
 REFUSE = "refuse"
-"""Setting to refuse a release."""
+"""Value of ``undiscovered`` that refuses a release if noise hides too much of the table."""
 UNDISCOVERED = ("leave_out", REFUSE)
 """Allowed settings for columns whose values are hidden by noise: leave the column out, or refuse the release."""
 
@@ -801,7 +801,10 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 def _suited(
     release: Release[Any], model: SyntheticModel, form: TableFormat, loss: PrivacyLoss, said: Sequence[str]
 ) -> Release[SyntheticModel]:
-    """Return the release with rows in the form of the private table, its whole loss and more receipt notes."""
+    """Return the release with ``model`` as its model, which yields rows in the form of the private table.
+
+    ``loss`` is the loss of the whole fit, with discovery; ``said`` are more receipt notes.
+    """
     output = replace(model, format=form.suited(model.schema))
     return replace(release, output=output, loss=loss, receipt=release.receipt.noted(*said))
 

@@ -70,7 +70,10 @@ class TrigonometricFeatures(TransformerMixin, BaseEstimator):  # type: ignore[mi
         return self
 
     def transform(self, X: Any) -> Any:
-        """Return (n, columns × degree) features, all degrees of the first column first."""
+        """Return the cosines cos(m arccos x), m = 1 … degree, of all columns, scaled to [-1, 1] and clipped.
+
+        The result is (n, columns × degree), all degrees of the first column first.
+        """
         check_is_fitted(self)
         X = numeric_array(self, X, dtype=np.float64, reset=False)
         width = np.where(self.upper_ > self.lower_, self.upper_ - self.lower_, 1.0)

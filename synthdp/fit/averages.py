@@ -90,7 +90,10 @@ def averages_in_domain(basis: TensorBasis, averages: FloatArray, shares: FloatAr
 
 
 def _is_outside(factor: Factor, releasable: Sequence[BoolArray]) -> bool:
-    """Say whether a factor is the indicator of an out-of-domain cell."""
+    """Return whether a factor is the indicator of an out-of-domain cell, whose average is 0 if all rows are in domain.
+
+    ``releasable`` tells which cells of each column are in domain, (cells,) each.
+    """
     return isinstance(factor, Indicator) and not releasable[factor.column][factor.cell]
 
 

@@ -254,7 +254,7 @@ def max_entropy_sensitivity(f: FloatArray, A: FloatArray, weights: Weights, *, s
 
 
 def _variance(stddev: FloatArray) -> FloatArray:
-    """Return the squares of standard deviations, at least `_LEAST_VARIANCE`."""
+    """Return the squares of moments' standard deviations, (p,), at least `_LEAST_VARIANCE`, so that a fit exists."""
     return np.maximum(np.asarray(stddev, np.float64) ** 2, _LEAST_VARIANCE)
 
 

@@ -56,8 +56,10 @@ class OutOfDomain:
         ----------
         tables
             Independent noisy tables over all cells.
-        releasable, total
-            As in the class.
+        releasable
+            Per column, which of its cells are in domain, (cells,).
+        total
+            Number of all rows.
         """
         shape = [len(cells) for cells in releasable]
         found, precision = np.zeros(len(releasable)), np.zeros(len(releasable))
@@ -83,7 +85,7 @@ class OutOfDomain:
 
     @property
     def sizes(self) -> list[int]:
-        """Per column, how many of its cells are in domain."""
+        """Per column, how many of its cells are in domain: the shape of tables that hold no others."""
         return [int(cells.sum()) for cells in self.releasable]
 
     def remove(self, table: NoisyTable) -> NoisyTable:
@@ -203,7 +205,7 @@ class OutOfDomain:
 
 
 def in_domain_cells(table: NoisyTable, releasable: Sequence[BoolArray]) -> NoisyTable:
-    """Return a table with only the cells that are in domain in all of its columns."""
+    """Return a table with only the cells in domain in all of its columns, as a model for release has no others."""
     shape = table_shape([len(cells) for cells in releasable], table.clique)
     inside = table.counts.reshape(shape)[np.ix_(*(releasable[j] for j in table.clique))]
     return replace(table, counts=inside.ravel())

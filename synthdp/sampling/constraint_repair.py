@@ -171,9 +171,9 @@ class Repair:
         return points[self.allowed[name][points]] if name in self.allowed else points
 
     def _lift(self, orders: Sequence[ColumnOrder], rows: IntArray) -> None:
-        """Raise the larger side of each comparison to its smaller side, in place, within the bins.
+        """Raise the right side of each comparison left <= right to its left side, in place, within the bins.
 
-        This is the last step of the repair.
+        Only rows that break the comparison are changed.  This is the last step of the repair.
 
         The first pass starts from the current values, the second from the smallest values of the bins.
         """

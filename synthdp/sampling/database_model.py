@@ -64,7 +64,10 @@ JOINED = "every synthetic row belongs to a synthetic person, and keys are fresh:
 
 
 def outer_schema(schema: DatabaseSchema, table: str) -> Schema:
-    """Return the schema of a synthetic table: declared columns, keys as fresh identifiers, and computed columns."""
+    """Return the schema from which a synthetic table is built and checked.
+
+    It has the declared columns, keys as fresh identifiers, and columns computed across tables.
+    """
     declared = schema.tables[table]
     more: dict[str, Column] = {key: Identifier() for key in schema.keys_of(table) if key not in declared.outputs}
     more |= {name: one.column for name, one in schema.computed_in(table).items()}
@@ -234,7 +237,7 @@ class DatabaseModel:
     def _arrow_blocks(
         self, rows: int | None, random_state: RandomState, given: Mapping[str, Any] | None
     ) -> Iterator[dict[str, Any]]:
-        """Yield the pyarrow tables of some persons at a time, by name, parents before their children."""
+        """Yield the pyarrow tables of some persons at a time, by name, parents before their children, to be written."""
         wanted, rng = whole("rows", self.rows if rows is None else rows, least=1), generator(random_state)
         forms = {
             name: form.for_files(outer_schema(self.schema, name), library="pyarrow")
@@ -450,7 +453,7 @@ class DatabaseModel:
             ) from None
 
     def grid_indices(self, persons: Persons, table: int, column: str, rng: Generator) -> GridIndices:
-        """Draw a grid point for each row of a table in one column, inside the row's bin, (rows,)."""
+        """Draw a grid point for each row of a table in one column, inside the row's bin, (rows,), for answers."""
         return self._indices(persons, table, column, rng, {})
 
     def _conditioned(self, name: str) -> Conditioned:
@@ -599,7 +602,7 @@ def _labels(support: Fresh, kept: BoolArray, *, first: int) -> RawColumn:
 
 
 def _masks_of(masks: Mapping[Conditioned, BoolArray], i: int, column: str) -> dict[Conditioned, BoolArray]:
-    """Return the masks that are about one column of one table."""
+    """Return the masks of allowed grid points that are about one column of one table, by position of the row."""
     return {key: mask for key, mask in masks.items() if key[:2] == (i, column)}
 
 

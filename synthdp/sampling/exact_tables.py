@@ -170,6 +170,9 @@ class _Move:
 
         Each choice is a Gumbel draw weighted by the affinity of the row's other values to the target.  Without rules,
         any moves left after `ATTEMPTS` rounds take the remaining rows in order.
+
+        ``cell`` holds the cell of each row, (n,).  Its number is ``inside`` (the number of cells of the moving columns)
+        times that of the fixed columns, plus that of the moving ones.
         """
         order = np.argsort(cell, kind="stable")
         counts = np.bincount(cell, minlength=int(max(source.max(), cell.max())) + 1)

@@ -31,7 +31,7 @@ bins alone do not show.  Less reorders more columns, for a smaller gain.  Tuned;
 
 MOST_COLUMNS, WORK = 32, 3_000_000
 """Most columns that are reordered together, and most scores (rows times columns) that are drawn, for about a second.
-The columns with the largest loss of correlation come first.  A safety limit."""
+The columns with the largest loss of correlation are chosen.  A safety limit."""
 
 LARGEST = 0.995
 """Largest absolute correlation of two latent scores.  A numerical tolerance."""
@@ -128,8 +128,9 @@ def dealt_out(
 
 
 def _scores(refinement: Refinement, group: AnyArray) -> Scores | None:
-    """Return the latent scores of a column, given the coarse bin of each row, (n,).
+    """Return a column's latent normal scores by coarse bin, such that bins hold as many rows as ``group``, (n,), tells.
 
+    Rows are put in the order of scores drawn from them.
     Return None if the column is not ordered, or if all its regular values lie in fewer than two bins.
     """
     fine, groups = refinement.fine, int(refinement.coarse_cell.max()) + 1
@@ -187,6 +188,7 @@ def _related(
 def _series(low: FloatArray, high: FloatArray, mean: FloatArray) -> FloatArray:
     """Return the expected product of each normalised Hermite polynomial and the bin's mean score, (TERMS,).
 
+    ``low``, ``high`` and ``mean``, (groups,) each, are the limits and the mean of the scores of each bin.
     The products of two columns' series are the coefficients of the tetrachoric series in powers of the correlation.
     """
     ends = np.clip([low, high], -FARTHEST, FARTHEST)
@@ -201,7 +203,8 @@ def _series(low: FloatArray, high: FloatArray, mean: FloatArray) -> FloatArray:
 def _of_scores(covariances: FloatArray, series: FloatArray) -> FloatArray:
     """Return the score correlations that give the bins' mean scores these covariances, (columns, columns).
 
-    The tetrachoric series is solved for each pair by bisection.
+    Scores inside bins are drawn with them.  The tetrachoric series, a sum of products of two columns' ``series``,
+    (columns, TERMS), is solved for each pair by bisection.
     """
     low, high = np.full(covariances.shape, -LARGEST), np.full(covariances.shape, LARGEST)
     terms = np.einsum("in,jn->nij", series, series)

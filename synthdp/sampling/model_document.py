@@ -22,7 +22,7 @@ from synthdp.tables.format import TableFormat
 def write(model: SyntheticModel, store: Store) -> dict[str, Any]:
     """Return the JSON document of a model and put its arrays into the store.
 
-    Names are always in the short form, whichever version the file has.
+    Classes always have their short names, as in files of version 1, whichever version the file has.
     """
     brief = replace(store, brief=True)  # of the same arrays and parts
     exact = [{"clique": list(one.clique), "counts": store.put(one.counts)} for one in model.exact]

@@ -192,9 +192,10 @@ class Obedience:
         return found
 
     def settled(self, place: Place, raw: RawColumn) -> RawColumn:
-        """Return the final values of a column.
+        """Return the final values of a column, in the order of its rows.
 
-        If the column orders its rows or must never fall, the regular values of each parent's rows are sorted.
+        If the column orders its rows or must never fall, the regular values of each parent's rows are sorted.  Values
+        drawn inside one grid point come in any order otherwise.
         """
         rules = [one.rule for one in self.layout.schema.among if one.place == place]
         table = self.layout.tables[self.layout.position(place[0])]
@@ -354,7 +355,7 @@ def _unlike(axis: Axis, cells: IntArray, points: GridIndices, parent: IntArray, 
 
 
 def _repeated(points: GridIndices, parent: IntArray) -> IntArray:
-    """Return the positions of rows that have the same grid point as an earlier row of their parent."""
+    """Return the positions of rows with the same grid point as an earlier row of their parent, to be drawn again."""
     order = np.lexsort([points, parent])
     again = (np.diff(parent[order]) == 0) & (np.diff(points[order].astype(np.int64)) == 0)
     return np.asarray(order[1:][again])
@@ -392,7 +393,7 @@ def cells_of_rows(layout: Layout, persons: Persons, table: int, column: str) -> 
 
 
 def _runs_of_cells(axis: Axis) -> tuple[IntArray, IntArray]:
-    """Return the first and the last regular grid point of each bin; (1, 0) for a bin without regular grid points.
+    """Return the first and the last regular grid point of each bin, (bins,) each; 1 and 0 for a bin without any.
 
     Values between limits are drawn among them.  Of a bin of several runs, the last run counts.
     """

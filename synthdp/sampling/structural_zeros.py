@@ -84,9 +84,9 @@ def obeying(schema: Schema) -> tuple[Domain, Graphical]:
 
 
 def _logs(possible: BoolArray, mass: FloatArray | IntArray | float = 1.0) -> FloatArray:
-    """Return the logarithms of masses, as potentials of a model; -inf stands where ``possible`` is False.
+    """Return the logarithms of numbers of grid points, as potentials of a model; -inf where ``possible`` is False.
 
-    Masses below 1 count as 1.
+    Without ``mass`` they are 0.  Masses below 1 count as 1, so that every possible cell stays possible.
     """
     return np.where(possible, np.log(np.maximum(mass, 1)), -np.inf)
 
@@ -154,6 +154,6 @@ def structural_zeros(schema: Schema, domain: Domain) -> dict[Clique, BoolArray]:
 
 
 def _bins(axis: Axis, chosen: BoolArray) -> set[int]:
-    """Return the codes of the bins that hold the releasable grid points of a mask."""
+    """Return the codes of the bins that hold the releasable grid points of a mask: coarsening must leave them alone."""
     releasable = np.flatnonzero(chosen[: axis.grid.releasable])
     return {int(cell) for cell in axis.cells_of(releasable.astype(np.uint32))}

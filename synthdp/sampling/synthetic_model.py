@@ -184,7 +184,7 @@ class SyntheticModel:
         """Return drawn rows as a table, in the same form as `sample` returns.
 
         ``indices`` holds the (rows,) grid points of each modelled column.  Identifiers start after the labels of
-        ``first`` rows.
+        ``first`` rows.  Survey weights are not rescaled to `populations`.
         """
         return (format or self.format).build(self.schema, _Values(self.schema, dict(indices), rng, first=first))
 
@@ -333,9 +333,10 @@ class SyntheticModel:
     def _draw(
         self, rows: int, rng: Generator, allowed: Mapping[str, BoolArray], independent: bool, balance: float = 1.0
     ) -> tuple[dict[str, GridIndices], IntArray]:
-        """Return drawn rows as grid points of each column, and the positions of rows that still break a rule.
+        """Return drawn rows as (rows,) grid points by column, and the positions of rows that still break a rule.
 
-        Rows that break a rule are first repaired within their bins.
+        Rows that break a rule are first repaired within their bins; the caller replaces the others.  ``allowed`` holds
+        masks of grid points by column.
         """
         evidence = {j: self._coarse_share(j, allowed[name]) for name in allowed for j in self.domain.index(name)}
         cells: Codes | None = None
@@ -418,7 +419,10 @@ class SyntheticModel:
         return allowed
 
     def _fine_share(self, j: int, allowed: BoolArray) -> FloatArray:
-        """Return the fraction of each fine bin's mass on allowed grid points, (fine bins,), by which it is drawn."""
+        """Return the fraction of each fine bin's mass on allowed grid points, (fine bins,).
+
+        Weights of fine bins are multiplied by it when rows are drawn under a condition.
+        """
         refinement = self.refinements[j]
         parts = refinement.within(allowed)
         cells = refinement.fine.cells_of(np.arange(len(parts), dtype=np.uint32))
@@ -438,13 +442,20 @@ class SyntheticModel:
     def _refine(
         self, j: int, cells: AnyArray, rng: Generator, allowed: BoolArray | None = None, *, independent: bool = False
     ) -> GridIndices:
-        """Draw a grid point of column ``j`` for each row, inside the row's coarse bin, (rows,)."""
+        """Draw a grid point of column ``j`` for each row, inside the row's coarse bin in ``cells``, (rows,).
+
+        With a mask, only allowed grid points are drawn.  ``independent`` draws replace systematic sampling.
+        """
         return self._points(j, self._fine_cells(j, cells, rng, allowed, independent=independent), rng, allowed)
 
     def _fine_cells(
         self, j: int, cells: AnyArray, rng: Generator, allowed: BoolArray | None, *, independent: bool = False
     ) -> AnyArray:
-        """Draw a fine bin of column ``j`` for each row, inside the row's coarse bin, (rows,)."""
+        """Draw a fine bin of column ``j`` for each row, inside the row's coarse bin in ``cells``, (rows,).
+
+        With a mask, only fine bins with allowed grid points are drawn.  ``independent`` draws replace systematic
+        sampling.
+        """
         table = self.refinements[j].table(None if allowed is None else self._fine_share(j, allowed))
         return draw_within_groups(table, cells, rng, independent=independent)
 
@@ -525,6 +536,9 @@ class _Values(Mapping[str, RawColumn]):
 
 
 def _copy(source: Mapping[str, GridIndices], rows: IntArray, target: dict[str, GridIndices], at: IntArray) -> None:
-    """Copy the rows at ``rows`` of ``source`` to the positions ``at`` of ``target``, in all columns, in place."""
+    """Copy the rows at ``rows`` of ``source`` to the positions ``at`` of ``target``, in all columns, in place.
+
+    Valid rows take the places of rows that break a rule.
+    """
     for name, column in target.items():
         column[at] = source[name][rows]

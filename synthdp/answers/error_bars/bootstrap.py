@@ -47,7 +47,8 @@ MOST_CODES = 150_000
 about a second.  A safety limit."""
 
 NEARLY_WHOLE = 1e-9
-"""Largest gap between a sum of shares and 1 that counts as rounding error.  A numerical tolerance."""
+"""Largest gap between the sum of a row's shares in `draw` and 1 that counts as rounding error.  A larger one is the
+chance that no column is drawn.  A numerical tolerance."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -195,7 +196,7 @@ class Bootstrap:
     def averages(self, values: FloatArray, columns: Sequence[int]) -> Iterator[tuple[FloatArray, FloatArray]]:
         """Yield 1 + size pairs (fitted, drawn) of means of functions, (q,) each, from values at the points, (m, q).
 
-        See `tables`.
+        Their differences are errors of a release.  The first pair is the released model itself, as in `tables`.
         """
         sums = [(w.T @ values) / np.maximum(w.sum(axis=0), 1e-300)[:, None] for w in self.weights(columns)]
         return zip(*sums, strict=True)
@@ -217,7 +218,7 @@ class Bootstrap:
         return self.replicates.leaves[:, self.direct.place(column)]
 
     def leaf_counts(self, column: int) -> FloatArray:
-        """Return the fine-bin counts that releases of the drawn tables would have estimated, (fine bins, 1 + size).
+        """Return the fine-bin counts, in rows, that releases of the drawn tables would estimate, (fine bins, 1 + size).
 
         The first column is the release's own estimate, by which the points were drawn.
         """
@@ -262,7 +263,7 @@ class Bootstrap:
 
     @property
     def _merged(self) -> list[NoisyTable]:
-        """Return the merged tables that the model was fitted to, over releasable bins."""
+        """Return the noisy tables of merged bins that the model was fitted to, over releasable bins, for the refits."""
         return merged_in_domain(self.direct.merged, self.direct.out_of_domain)
 
     @property
@@ -308,7 +309,10 @@ class BootstrapCache:
     random_state: int
 
     def of(self, columns: Iterable[int]) -> Bootstrap:
-        """Return a bootstrap whose pool contains the given columns, from the cache if possible."""
+        """Return a bootstrap whose pool contains the given columns, from the cache if possible, as it takes time.
+
+        ``columns`` are positions in the release.  The pool of a wide table has only these and related columns.
+        """
         if len(self.direct.model.domain) <= MOST_TOGETHER:
             return self._whole
         asked = set(columns)
@@ -353,7 +357,7 @@ def draw(shares: Sparse, rows: Codes, rng: Generator) -> IntArray:
 
 
 def draw_leaves(refinement: Refinement, cells: Codes, rng: Generator) -> IntArray:
-    """Draw a fine bin for each row's coarse bin, (n,), in proportion to the refinement's weights."""
+    """Draw a fine bin inside each row's coarse bin, (n,), by the refinement's weights: a model has coarse bins only."""
     share = leaf_shares_of(refinement, refinement.weights[:, None])[:, 0]
     used = np.flatnonzero(share)
     shape = (int(refinement.coarse_cell.max()) + 1, len(share))

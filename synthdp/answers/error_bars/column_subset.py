@@ -43,7 +43,10 @@ class ColumnSubset(GLSEstimates):
 
     @classmethod
     def of(cls, whole: GLSEstimates, columns: Iterable[int]) -> ColumnSubset:
-        """Return the part of a release about some columns, with the model's distribution of these columns."""
+        """Return the estimates and the model of some columns of a release, so that their bootstrap is fast.
+
+        ``columns`` are positions in the release; they are sorted.
+        """
         chosen, model = tuple(sorted(columns)), whole.model
         few = replace(
             model,
@@ -119,7 +122,7 @@ class ColumnSubset(GLSEstimates):
         ]
 
     def _placed(self, clique: Clique) -> Clique:
-        """Return a clique's positions in the subset."""
+        """Return the positions in the subset of a clique of the release, by which the subset's tables are numbered."""
         return tuple(self.columns.index(j) for j in clique)
 
 

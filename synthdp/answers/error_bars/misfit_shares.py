@@ -181,5 +181,8 @@ class _Counted(NamedTuple):
 
 
 def _total(model: SyntheticModel, measurements: Sequence[Measurements]) -> tuple[float, float]:
-    """Return the number of rows, at least 1, and its least stddev, the denominator of fractions; 0 if it is public."""
+    """Return the denominator of fractions: the number of rows, at least 1, and the least stddev of a row count.
+
+    The stddev is 0 if the number of rows is public.
+    """
     return max(model.total, 1.0), min((stddev for _, stddev in row_counts(measurements)), default=0.0)

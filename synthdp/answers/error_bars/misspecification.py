@@ -63,8 +63,9 @@ class AttenuationCorrection:
 
     @classmethod
     def of(cls, fitted: FloatArray, noisy: FloatArray, stddev: float) -> AttenuationCorrection | None:
-        """Return the correction for a fitted and a noisy table; None if the noisy table shows no stronger relation.
+        """Return how a pair's relation may be stronger than in the fitted table, by how far a noisy table exceeds it.
 
+        Tables are in rows, (bins of each column).  None if the noisy table shows no stronger relation.
         Let A be the table of independent columns and t the ratio of the model to A. The tables are A t^(1 + e), raked
         to the model's margins.  For a table T, ``lacking`` is <noisy - T, T - A> / (stddev |T - A|).
         """
@@ -90,8 +91,8 @@ class AttenuationCorrection:
     def change(self, deviation: float) -> FloatArray:
         """Return the relative change of the model's cells, (bins of each column), with ``lacking`` = ``deviation``.
 
-        ``deviation`` is in stddevs of noise.  Between the tables the change is interpolated; beyond them the first or
-        the last one holds.
+        ``deviation``, in stddevs of noise, is a normal draw of each replicate.  Between the tables the change is
+        interpolated; beyond them the first or the last one holds.
         """
         at = float(np.interp(-deviation, -self.lacking, np.arange(len(self.lacking))))
         low = min(int(at), len(self.lacking) - 2)
@@ -222,7 +223,8 @@ LEAST_EXCESS = 0.01
 smaller one would correct what noise in the score makes.  Tuned; not measured."""
 
 MOST_EXCESS = 3.0
-"""Largest relative growth of a cell when excess dependence is removed.  A numerical tolerance."""
+"""Largest relative growth of a cell when excess dependence is removed, so that a nearly empty cell does not become
+large.  A numerical tolerance."""
 
 STRONGEST = 3.0
 """Largest stddev of the relative change of row weights by all random relations together; stronger changes are scaled
@@ -312,7 +314,10 @@ class Misspecification:
         return np.asarray(found, np.float64)
 
     def changes(self, leaves: Codes, rng: Generator, size: int = 1) -> Iterator[FloatArray]:
-        """Yield, ``size`` times, the relative change of row weights, (n,), by new random relations."""
+        """Yield, ``size`` times, the relative change of row weights, (n,), by new random relations; 0 means no change.
+
+        The relations stand for unmeasured ones.  ``leaves``, (n, d), are the fine bins of the rows.
+        """
         columns, refinements = RandomFunctions.of(self.direct.model), self.direct.model.refinements
         place = np.ascontiguousarray((leaves + columns.starts).T)
         pairs = np.argwhere(np.triu(self.strengths) > 0)

@@ -93,7 +93,10 @@ class MomentTargets:
     def of(
         cls, questions: Sequence[NoisyProducts], codes: Codes, rows: FloatArray, rng: Generator
     ) -> MomentTargets | None:
-        """Return the targets of all replicates, or None if the released fit did not use the products.
+        """Return the noisy mean products that the replicates' fits must reach, with ridges and first coefficients.
+
+        ``codes``, (m, d), are the points, and ``rows``, (m, r), their weights in each drawn table.  None if the
+        released fit did not use the products.
 
         The ridge of a query is c times the variance of its products, with c the ratio of noise variance to signal
         variance.  A fit with this ridge leaves the part c / (1 + c) of the gap between noisy means and the means
@@ -213,9 +216,9 @@ def refitted(
 def _raked_alone(
     table: NoisyTable, place: IntArray, shape: Shape, rows: FloatArray, weight: float, ridge: float, rng: Generator
 ) -> _Raked:
-    """Return the fitting data of a table whose interaction alone was measured, with new noise for each replicate.
+    """Return the targets and potentials of a table whose interaction alone was measured, with noise for each replicate.
 
-    The fits then reach the interaction and leave the margins where they are.
+    The fits then reach the interaction and leave the margins where they are.  ``place`` is each point's cell, (m,).
     """
     axes, count = table.shape(shape), rows.shape[1]
     sums = sums_of(place, table.counts.size)
@@ -296,7 +299,7 @@ def _merged_noise(table: NoisyTable, noise: Mapping[Clique, AnyArray], white: An
 
 
 def sums_of(place: IntArray, size: int) -> Sparse:
-    """Return the sparse matrix, (size, values), that sums values by their place."""
+    """Return the sparse matrix, (size, values), that sums values by their place: points' weights to a table's cells."""
     entries = (np.ones(len(place), np.float32), place, np.arange(len(place) + 1))
     return sparse.csc_array(entries, shape=(size, len(place)))
 

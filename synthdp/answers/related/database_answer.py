@@ -167,7 +167,10 @@ class DatabaseAsker:
         return estimate, np.nan_to_num(chance)
 
     def _error(self, asked: Asked, features: Features, estimate: FloatArray) -> FloatArray:
-        """Return the standard errors of the answers, (size,), from the bootstrap replicates."""
+        """Return the standard errors of the answers, (size,), from the bootstrap replicates.
+
+        For a correlation they include the relation inside bins; for counts and shares, rare rows that noise hides.
+        """
         mine = asked.features(self.replicates.drawn)
         stddev = self.replicates.errors(lambda weights: asked.answer(mine.sums(weights)), features.size)
         match asked.question:

@@ -115,7 +115,7 @@ class Drawn:
         return schema.tables[schema.names[term.table]]
 
     def _count(self, term: Term) -> IntArray:
-        """Return the number of child rows of each row, (rows,)."""
+        """Return the number of rows of the term's child table below each row of the term's table, (rows,)."""
         below = self.persons.tables[term.child]
         return np.bincount(below.parent, minlength=self.rows(term.table)).astype(np.int64)
 

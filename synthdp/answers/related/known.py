@@ -124,7 +124,10 @@ class MeasuredDatabase:
 
     @classmethod
     def of(cls, measurements: Sequence[Measurements], layout: Layout) -> MeasuredDatabase:
-        """Return the noisy information of a release, with tables over the bins of ``layout``."""
+        """Return the number of persons, the measured tables and the scored tables of a release, all noisy.
+
+        Tables are over the bins of ``layout``, the model's, since replicates of the model are compared with them.
+        """
         total, error = 1.0, 0.0
         measured: list[Measured] = []
         for cells, table, noisy, stddev in noisy_person_tables(measurements):

@@ -178,7 +178,7 @@ class Asked:
         return met
 
     def _level(self, node: Node) -> int:
-        """Return the lowest table whose rows a condition needs: the condition is evaluated on each of them."""
+        """Return the position of the lowest table that a condition needs: it is evaluated on each row of this table."""
         return deepest(self.layout, {self.terms[one.column].table for one in comparisons_of(node)}, of=self.of)
 
     def _numbers(self, drawn: Drawn, name: str) -> tuple[FloatArray, BoolArray]:

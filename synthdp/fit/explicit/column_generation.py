@@ -108,7 +108,9 @@ class ColumnGeneration:
         check_number("noise_multiple", self.noise_multiple, least=0, infinite=True)
 
     def solve(self, problem: GridProblem, *, start: Codes | None = None, rng: Generator | None = None) -> GridFit:
-        """Return weights on grid points.
+        """Return the grid points that carry weight, (m, d) codes, and weights of the least L1 misfit that is found.
+
+        Points are added as the pricer finds that they help, so that the grid is never listed.
 
         Parameters
         ----------
@@ -225,9 +227,10 @@ class _Master:
         self.points.update(tuple(code) for code in codes.tolist())
 
     def solve(self, pivots: int) -> None:
-        """Solve from the last basis in at most ``pivots`` steps.
+        """Solve the dual over the grid points so far, from the last basis, in at most ``pivots`` steps.
 
-        Store the weights, the dual vector and the objective.
+        Store the points' weights, the dual vector and the objective.  If HiGHS stops before it has weights, the last
+        round's stay.
         """
         import highspy
 

@@ -45,18 +45,21 @@ class L1Dual:
 
     @property
     def costs(self) -> FloatArray:
-        """The (k + 1,) objective coefficients of the scaled variables x = (u, z / scale)."""
+        """The (k + 1,) coefficients of the objective (z − b'y) / scale in HiGHS's variables x = (y / r, z / scale)."""
         return np.append(-self.r * self.b / self.scale, 1.0)
 
     @property
     def upper(self) -> FloatArray:
-        """The (k + 1,) upper bounds of x; the lower ones are their negatives."""
+        """The (k + 1,) upper bounds of x = (y / r, z / scale): 1, since |y| <= r, and infinity for z.
+
+        The lower bounds are their negatives.
+        """
         return np.append(np.ones(self.b.size), np.inf)
 
     def rows(self, features: FeatureMatrix) -> FeatureMatrix:
-        """Return the (c, k + 1) constraint rows (each row times x <= 0) of c points with (k, c) features.
+        """Return the (c, k + 1) rows of the constraints A'y <= z at c points with (k, c) features; sparse if those are.
 
-        Sparse if those are.
+        Each row times HiGHS's variables x = (y / r, z / scale) is at most 0.
         """
         row_scale = self.r / self.scale
         if isinstance(features, np.ndarray):
@@ -66,7 +69,7 @@ class L1Dual:
         return sp.csc_array(sp.hstack([scaled, bound]))
 
     def point(self, x: FloatArray) -> DualPoint:
-        """Return the dual variables y and z from a solution x in scaled variables."""
+        """Return the dual variables, y (k,) and z, from HiGHS's solution x = (y / r, z / scale), (k + 1,)."""
         return DualPoint(y=self.r * np.clip(x[:-1], -1.0, 1.0), z=float(x[-1]) * self.scale)
 
     def options(self, pivots: int | None = None) -> dict[str, object]:
@@ -76,7 +79,7 @@ class L1Dual:
 
 
 def weights_from(multipliers: FloatArray, *, points: int) -> Weights | None:
-    """Return the multipliers of the points' constraints as weights of sum 1.
+    """Return the multipliers of the points' constraints as the points' weights, (points,), of sum 1.
 
     None if HiGHS stopped before it had any, or if they sum to less than a half: at the optimum the sum is 1.
     """

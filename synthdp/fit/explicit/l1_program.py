@@ -39,7 +39,7 @@ seconds.  A safety limit of time.
 """
 
 MAX_PIVOTS = 1000
-"""Steps of the simplex in a program.  Safety limit: a program of 100 columns takes about 500."""
+"""Most steps of the simplex in one linear program.  Safety limit: a program of 100 columns takes about 500."""
 
 MIN_COLUMNS, MAX_COLUMNS, MAX_ENTRIES = 20, 100, 2e6
 """Fewest and most latest columns (distributions) that a program mixes; between, as many as have MAX_ENTRIES answers
@@ -62,8 +62,8 @@ HiGHS and of L-BFGS-B.
 """
 
 LEAST_MIXED = 0.5
-"""A linear program's multipliers are used as mixture only if they sum to at least this; at the optimum the sum is 1. A
-tolerance.
+"""Least sum of a linear program's multipliers at which they are used as the shares of a mixture.  At the optimum it is
+1; less means that HiGHS stopped far from it, and the program counts as failed.  A tolerance.
 """
 
 MAX_TOLD = 80

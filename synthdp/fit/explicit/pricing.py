@@ -46,7 +46,7 @@ class Priced:
 
 
 def exceeds(scores: FloatArray, threshold: float) -> BoolArray:
-    """Return which scores, (c,), exceed a threshold by more than rounding."""
+    """Return which scores, (c,), exceed a threshold by more than rounding: points that improve the linear program."""
     return scores > threshold + ROUNDING * np.maximum(1.0, np.abs(scores))
 
 
@@ -203,7 +203,7 @@ class MixedInteger:
 
 
 def uniform_codes(shape: tuple[int, ...], count: int, *, rng: Generator) -> IntArray:
-    """Return (count, d) codes drawn uniformly from the grid."""
+    """Return (count, d) codes of grid points drawn uniformly, from which a search starts."""
     return np.stack([rng.integers(size, size=count) for size in shape], axis=1)
 
 

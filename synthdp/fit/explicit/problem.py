@@ -170,8 +170,12 @@ class FitProblem:
 
         Parameters
         ----------
-        A, b, stddev, prior
-            As above, ``stddev`` of shape (k,).
+        A
+            (k, m) features of the support points.
+        b, stddev
+            (k,) noisy answers as averages over rows, and the stddev of their noise.
+        prior
+            (m,) weights to stay near; default: uniform.
         drawn
             The number of rows that the points were drawn as: their answers have a sampling error.  0 for listed points.
         pull
@@ -241,7 +245,10 @@ class FitProblem:
         return self.pull == 0 and not np.any(self.insensitive)
 
     def misfit_of(self, averages: FloatArray) -> float:
-        """Return the sum over queries of r · max(|averages − b| − insensitive, 0)."""
+        """Return how far (k,) averages miss the answers b: the sum of r · max(|averages − b| − insensitive, 0).
+
+        r are the `row_weights`; misses within the noise, ``insensitive``, cost nothing.
+        """
         return float(self.row_weights @ np.maximum(np.abs(averages - self.b) - self.insensitive, 0.0))
 
     def misfit(self, weights: Weights) -> float:

@@ -82,7 +82,10 @@ class ProductBasis:
 
     @cached_property
     def tables(self) -> tuple[tuple[IntArray, FloatArray], ...]:
-        """For each column, the queries (terms) that use it and their stacked (queries, N_j) tables."""
+        """For each column, the positions of the queries that use it, (queries,), and their (queries, N_j) tables.
+
+        So the features of points are computed column by column, without columns that a query does not use.
+        """
         return tuple(self._tables_of(j) for j in range(self.d))
 
     @cached_property

@@ -68,17 +68,17 @@ class Columns:
         return self.evaluations >= self._limit
 
     def answers(self, at: IntArray) -> FloatArray:
-        """Return the (t, k) answers of the columns at positions ``at``, (t,)."""
+        """Return the (t, k) answers of the columns at positions ``at``, (t,), which a linear program mixes."""
         return np.stack([self._answers[t] for t in at])
 
     def entropies(self, at: IntArray) -> FloatArray:
-        """Return the (t,) relative entropies to the prior of the columns at positions ``at``."""
+        """Return the (t,) relative entropies to the prior of the columns at positions ``at``: the price of mixing."""
         return np.array([self._entropies[t] for t in at])
 
     def mixture(self, at: IntArray, shares: FloatArray) -> Weights:
-        """Return the (m,) weights of a mixture of columns.
+        """Return the (m,) weights, of sum 1, that mix the columns at positions ``at``, (t,), with ``shares``, (t,).
 
-        These are recomputed, since only their vectors y are stored.
+        The columns' weights are recomputed, since only their vectors y are stored.
         """
         weights = np.zeros(self._problem.m)
         for t, share in zip(at, shares, strict=True):
@@ -124,9 +124,9 @@ class Columns:
         return np.asarray(found.x[:k] - found.x[k:])
 
     def add(self, y: FloatArray, *, temperature: float) -> tuple[FloatArray, float]:
-        """Add the column q ∝ p · exp(A'y / temperature).
+        """Add the column q ∝ p · exp(A'y / temperature), the prior p tilted by a (k,) vector y: one evaluation.
 
-        Return its (k,) answers and log sum p exp(A'y / temperature).
+        Return its (k,) answers A q, and log sum p exp(A'y / temperature), which the smooth dual contains.
         """
         self.evaluations += 1
         scores = self._transposed @ y

@@ -21,7 +21,9 @@ from synthdp.fit.explicit.problem import FitProblem
 from synthdp.fit.explicit.solver import FitResult, FitStatus
 
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
-"""The golden section, (sqrt(5) - 1) / 2, whose multiples modulo 1 spread evenly.  Derived."""
+"""The golden section, (sqrt(5) - 1) / 2, whose multiples modulo 1 spread evenly: they place the first support points.
+Derived.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +133,10 @@ def _first_rows(problem: FitProblem) -> IntArray:
 
 
 def _over(problem: FitProblem, active: IntArray, dual: L1Dual, *, pivots: int) -> Minimum:
-    """Solve the dual with only the constraints of the ``active`` support points, in at most ``pivots`` steps."""
+    """Solve the dual with only the constraints of the ``active`` support points, in at most ``pivots`` steps.
+
+    The program is then small; points that its solution violates are added for the next one.
+    """
     rows = dual.rows(problem.A[:, active])
     found = minimise(
         dual.costs,

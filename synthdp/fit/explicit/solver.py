@@ -119,7 +119,7 @@ class Solver(Protocol):
         ...
 
     def solve(self, problem: FitProblem) -> FitResult:
-        """Return weights for ``problem``.
+        """Return (m,) weights whose averages come close to the answers of ``problem``, with a bound on the objective.
 
         Raises
         ------

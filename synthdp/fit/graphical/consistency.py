@@ -55,7 +55,10 @@ class GLSEffects:
     precisions: Mapping[Clique, float]
 
     def table(self, clique: Clique) -> Table:
-        """Return the estimated counts of ``clique``, flat; effects that no table holds are taken as 0."""
+        """Return the estimated table of ``clique``, (cells,) in rows: the total and its effects, added up.
+
+        Effects that no table holds are taken as 0.
+        """
         check_clique(clique, self.shape)
         cells = table_size(self.shape, clique)
         estimate = np.full(table_shape(self.shape, clique), self.total / cells)
@@ -87,7 +90,9 @@ class GLSEffects:
 
 
 def gls_effects(tables: Iterable[NoisyTable], shape: Sequence[int], *, total: float) -> GLSEffects:
-    """Pool what the tables say about every main effect and interaction.
+    """Return every main effect and interaction, averaged by precision over all tables that hold it.
+
+    Tables made of these effects agree on all margins, and are the least-squares estimate.
 
     Parameters
     ----------
@@ -203,9 +208,9 @@ def gls_total(tables: Iterable[NoisyTable]) -> tuple[float, float]:
 
 
 def _effect(table: FloatArray, clique: Clique, part: Clique) -> FloatArray:
-    """Return the main effect or interaction of ``part`` in a table.
+    """Return the main effect or interaction of ``part`` in a shaped table of ``clique``, shaped by the part's columns.
 
-    Its margin on ``part``, centred along every axis.
+    It is the margin on ``part``, centred along every axis; `gls_effects` averages it over tables.
     """
     margin: FloatArray = table.sum(axis=tuple(axis for axis, a in enumerate(clique) if a not in part))
     return centred(margin)

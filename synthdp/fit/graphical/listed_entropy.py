@@ -155,7 +155,7 @@ class ListedEntropy:
 
 
 def _noise_of_cell(effects: GLSEffects) -> float:
-    """Return the mean noise, in rows, in a cell of the highest-order measured effects.
+    """Return the mean stddev of noise, in rows, of a cell in the tables of the measured effects of highest order.
 
     It sets how far the last step follows them; see `NEARER`.
     """
@@ -182,9 +182,10 @@ def _logs_of_products(margins: Sequence[FloatArray]) -> FloatArray:
 
 
 def likeliest_spread(gap: FloatArray, response: FloatArray, stddev: FloatArray) -> float:
-    """Return the spread of an order's potentials that makes its noisy effects likeliest (empirical Bayes).
+    """Return the standard deviation of an order's potentials, of `SPREADS`, that makes its noisy effects likeliest.
 
-    Under a spread s a gap has variance (response s)^2 + stddev^2.
+    The larger, the more these effects are trusted (empirical Bayes).  Under a spread s a gap has variance
+    (response s)^2 + stddev^2.
 
     Parameters
     ----------

@@ -349,7 +349,7 @@ class MaxEntropy:
         check_whole("polish_steps", self.polish_steps, least=0)
 
     def ridge_of(self, table: NoisyTable) -> float:
-        """Return the ridge v of a table's potential, in rows."""
+        """Return the ridge v of a table's potential, in rows: a multiple of its noise, which a fit need not follow."""
         return (self.ridge_one_way if len(table.clique) == 1 else self.ridge) * table.stddev
 
     def fit(
@@ -360,7 +360,7 @@ class MaxEntropy:
         total: float,
         allowed: Mapping[Clique, BoolArray] | None = None,
     ) -> MaxEntropyFit:
-        """Fit the tables.
+        """Return the regularised maximum-entropy distribution of the tables, with how well it was fitted.
 
         Parameters
         ----------

@@ -61,13 +61,13 @@ class HeardProducts(Protocol):
     """The clipped products of one question, evaluated on weighted rows; stored in the form that suits their number."""
 
     def of_rows(self, rows: slice) -> AnyArray:
-        """Return the products of some rows, (rows, k)."""
+        """Return the clipped products of the rows in a slice, (rows, k), for the slope of a step."""
 
     def means(self, weights: FloatArray) -> FloatArray:
-        """Return the means of weighted rows, (k,)."""
+        """Return the mean of each product over rows with (m,) weights, (k,), to compare with the noisy means."""
 
     def sums(self, coefficients: FloatArray) -> FloatArray:
-        """Return the sum of each row's products times coefficients, (m,)."""
+        """Return, for each row, the sum of its products times coefficients (k,), (m,): the log-factor of its weight."""
 
 
 def heard(noisy: NoisyProducts, codes: Codes) -> HeardProducts:
@@ -89,15 +89,15 @@ class _FewProducts(NamedTuple):
     products: AnyArray
 
     def of_rows(self, rows: slice) -> AnyArray:
-        """Return the clipped products of some rows, (rows, pairs)."""
+        """Return the clipped products of the rows in a slice, (rows, pairs), for the slope of a step."""
         return self.products[rows]
 
     def means(self, weights: FloatArray) -> FloatArray:
-        """Return the weighted means of all products, (pairs,)."""
+        """Return the mean of each product over rows with (m,) weights, (pairs,)."""
         return np.asarray((weights / weights.sum()).astype(np.float32) @ self.products, np.float64)
 
     def sums(self, coefficients: FloatArray) -> FloatArray:
-        """Return, for each row, the sum of its products times coefficients (k,), (m,)."""
+        """Return, for each row, the sum of its products times coefficients (k,), (m,): the log-factor of its weight."""
         return np.asarray(self.products @ coefficients.astype(np.float32), np.float64)
 
 
@@ -109,17 +109,17 @@ class _EveryProduct(NamedTuple):
     pairs: tuple[IntArray, IntArray]
 
     def of_rows(self, rows: slice) -> AnyArray:
-        """Return the clipped products of some rows, (rows, pairs)."""
+        """Return the clipped products of the rows in a slice, (rows, pairs), for the slope of a step."""
         left, right = self.pairs
         return self.scores[rows, left] * self.scores[rows, right] * self.clipping[rows, None]
 
     def means(self, weights: FloatArray) -> FloatArray:
-        """Return the weighted means of all products, (pairs,)."""
+        """Return the mean of each product over rows with (m,) weights, (pairs,)."""
         weighted = self.scores * (weights / weights.sum() * self.clipping).astype(np.float32)[:, None]
         return np.asarray((self.scores.T @ weighted)[self.pairs], np.float64)
 
     def sums(self, coefficients: FloatArray) -> FloatArray:
-        """Return, for each row, the sum of its products times coefficients (k,), (m,)."""
+        """Return, for each row, the sum of its products times coefficients (k,), (m,): the log-factor of its weight."""
         matrix = np.zeros((self.scores.shape[1],) * 2, np.float32)
         matrix[self.pairs] = coefficients
         sums = self.clipping * np.einsum("ij,ij->i", self.scores @ matrix, self.scores)
@@ -186,11 +186,11 @@ class MomentMatching:
 
     @property
     def start(self) -> FloatArray:
-        """The coefficients before the first step: zeros, (k,)."""
+        """The coefficients of the products before the first step: zeros, (k,), for weights that are not tilted."""
         return np.zeros(len(self.target))
 
     def means(self, weights: FloatArray) -> FloatArray:
-        """Return the mean clipped products of weighted rows; (k,)."""
+        """Return the mean of each clipped product over rows with (m,) weights, (k,), to compare with the noisy ones."""
         return np.concatenate([one.means(weights) for one in self.products])
 
     def step(self, weights: FloatArray, coefficients: FloatArray) -> Tilt:

@@ -136,9 +136,9 @@ class Particles:
 def _matched(
     matching: MomentMatching, weights: FloatArray, coefficients: FloatArray, total: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Take `STEPS` steps of moment matching.
+    """Take `STEPS` steps of moment matching, which bring the rows' mean products nearer to the noisy ones.
 
-    Return the rows' new weights, (m,) of sum ``total``, and the coefficients.
+    Return the rows' new weights, (m,) of sum ``total``, and the products' coefficients, (k,).
     """
     for _ in range(STEPS):
         factor, coefficients = matching.step(weights, coefficients)
@@ -172,9 +172,9 @@ class RakedTable:
     alone: Shape | None = None
 
     def target(self, expected: FloatArray) -> FloatArray:
-        """Return the counts to approach, (cells,).
+        """Return the counts to approach, (cells,) in rows.
 
-        For an interaction alone, with the margins that the weights have now.
+        An interaction alone is added to the margins of ``expected``, (cells,), the counts under the weights now.
         """
         if self.alone is None:
             return self.counts

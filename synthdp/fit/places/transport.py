@@ -19,7 +19,8 @@ SETTLED = 1e-7
 """The projections stop when every sum is met to this fraction of all rows.  A numerical tolerance."""
 
 TOGETHER = 10
-"""Number of parents whose tables one linear program rounds.  Tuned: with more, each takes longer; not measured."""
+"""Number of parents whose tables one linear program rounds.  More make each program slower, fewer make more programs.
+Tuned; not measured."""
 
 WHOLE = 1e-9
 """A number this close to a whole number counts as whole.  A numerical tolerance."""

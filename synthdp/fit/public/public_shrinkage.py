@@ -22,9 +22,10 @@ public rows longer though they differ.  Tuned: with 2, noise counts as real in o
 
 
 def bias(counts: FloatArray, expected: FloatArray, stddev: float, *, ratio: float, free: int | None = None) -> float:
-    """Return the mean squared difference t of private and public counts beyond noise and sampling error.
+    """Return the mean over cells of the squared difference of private and public counts, in squared rows.
 
-    The larger, the less public counts are trusted.  It is 0 if chance explains the whole difference.
+    Noise and sampling error are subtracted.  The larger this bias t, the less public counts are trusted; it is 0 if
+    chance explains the whole difference.
 
     Parameters
     ----------
@@ -64,8 +65,9 @@ def dispersion(
 
 
 def smoothed_ratio(tables: Sequence[tuple[FloatArray, FloatArray, float, int]], *, ratio: float) -> float:
-    """Return the variance ratio v of smoothed public counts, estimated from all noisy tables; between 0 and ``ratio``.
+    """Return the variance of private counts around those that smoothed public rows expect, as a multiple v of these.
 
+    It is estimated from all noisy tables, between 0 and ``ratio``; the smaller, the more public counts are trusted.
     Expected counts of smoothed public rows that have the private one-ways are nearer to the private ones than the
     public rows' own.  Each table tells (y - m)^2 - sigma^2 over m, by a sum of squares of normal numbers.  The tables'
     estimates are averaged by precision, and v is as likely to be anywhere in its range beforehand.  It is ``ratio``
@@ -92,14 +94,15 @@ def smoothed_ratio(tables: Sequence[tuple[FloatArray, FloatArray, float, int]], 
 
 
 def combined(counts: FloatArray, expected: FloatArray, stddev: float, *, ratio: float) -> tuple[FloatArray, float]:
-    """Average noisy private counts with public ones by precision, (k,).
+    """Return noisy private counts averaged with public ones by precision, (k,), and their error.
 
-    Also return the standard deviation of the error.
+    The error is the root mean square over the cells, in rows.
 
     Parameters
     ----------
     counts, expected, stddev, ratio
-        As for `bias`; the weight of a private count is (v m + t) / (v m + t + sigma^2).
+        As for `bias`.  The weight of a private count is (v m + t) / (v m + t + sigma^2), with v = ``ratio``, m =
+        ``expected``, t the bias and sigma the noise.
     """
     variance = ratio * np.maximum(expected, 0.0) + bias(counts, expected, stddev, ratio=ratio)
     trust = variance / (variance + stddev**2)
@@ -114,7 +117,7 @@ A numerical tolerance.
 
 
 def shrunk_to(counts: FloatArray, expected: FloatArray) -> FloatArray:
-    """Shrink public counts, (k,), towards the counts that a simpler model of the same rows expects.
+    """Return public counts, (k,), shrunk towards those that a simpler model of the same rows expects, by chance's part.
 
     Under a Dirichlet prior about the expected shares, fitted by its moments: of the squared deviation in multiples of
     the expected counts, which is 1 a cell by chance alone, the excess is real.
@@ -130,9 +133,9 @@ def shrunk_to(counts: FloatArray, expected: FloatArray) -> FloatArray:
 
 
 def share_kept(counts: FloatArray, expected: FloatArray) -> float:
-    """Return the fraction, 0 to 1, of the deviation from a simpler model that chance does not explain.
+    """Return the fraction, 0 to 1, of the squared deviation from a simpler model that chance does not explain.
 
-    See `shrunk_to`.
+    `shrunk_to` keeps this fraction of each count's deviation.  It is 0 if nothing is expected in any cell.
     """
     possible = expected > 0
     if not possible.any():

@@ -39,7 +39,8 @@ MOST_CELLS = 2**20
 """Pairs and triples with more cells than this are not used.  A safety limit of memory."""
 
 SWEEPS = 6
-"""Passes over the public pairs when the drawn rows are raked.  Tuned together with `MODEL_ROWS` and `MOST_PAIRS`."""
+"""Passes over the public pairs when the drawn rows are raked.  More come closer to the pairs, and take more time.
+Tuned together with `MODEL_ROWS` and `MOST_PAIRS`."""
 
 RIDGE, RIDGE_PART = 5.0, 1 / 600
 """Ridge of a public pair in the fit, in public rows: RIDGE, but at most the fraction RIDGE_PART of all public rows.
@@ -177,9 +178,9 @@ def _public_pairs(rows: IntArray, shape: Shape) -> dict[Clique, _Pair]:
 
 
 def _tree(pairs: Mapping[Clique, _Pair], shape: Shape, base: list[Clique]) -> list[Clique]:
-    """Choose pairs for a junction tree of at most `TREE_CELLS` cells.
+    """Return the pairs that a junction tree of at most `TREE_CELLS` cells holds, beside the cliques of ``base``.
 
-    Those that join columns come first (Chow and Liu 1968).
+    Pairs that join columns come first (Chow and Liu 1968), then those farthest from independence.
     """
     planner, chosen, taken = TreePlanner(shape), list[Clique](), list(base)
     group = list(range(len(shape)))

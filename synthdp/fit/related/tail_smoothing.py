@@ -85,9 +85,10 @@ def smoothed(noisy: FloatArray, stddev: float, otherwise: Callable[[FloatArray],
 
 
 def _risk(y: FloatArray, found: FloatArray, freedom: float) -> float:
-    """Return Stein's unbiased estimate of the total squared error of an estimate, up to a constant.
+    """Return Stein's unbiased estimate of the total squared error of counts ``found``, up to a constant.
 
-    Counts are in units of the noise, (groups, cells); ``freedom`` is the estimate's degrees of freedom.
+    The estimate of least risk is taken.  ``y`` are the noisy counts, (groups, cells) each in units of the noise;
+    ``freedom`` is the estimate's degrees of freedom.
     """
     return float(((y - found) ** 2).sum()) + 2 * freedom
 
@@ -149,7 +150,8 @@ def _fit(
 ) -> tuple[FloatArray, float]:
     """Return the log-counts, (groups, cells), of least penalised squared error, and the fit's degrees of freedom.
 
-    Counts are in units of the noise.  ``weight`` is 0 in cells that are left out, ``rough`` the penalty.
+    Counts are in units of the noise.  ``weight`` is 0 in cells that are left out, ``rough`` the penalty on bends of the
+    log-counts minus ``offset``.  ``ends`` marks the tails, where upward bends cost `RISING`.
     """
     cells = y.shape[1]
     bend = np.diff(np.eye(cells), n=2, axis=0)
