@@ -50,6 +50,7 @@ from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
 from synthdp.tables.results import dataframe
+from synthdp.tables.sources.file_source import source_at
 from synthdp.tables.sources.resolve import source_of
 from synthdp.tables.write import library_for, write_blocks
 
@@ -163,7 +164,8 @@ class ReleaseSeries:
         self.epsilon, self.delta = float(known["epsilon"]), float(known["delta"])
         self.periods, self.period = int(known["periods"]), str(known["period"])
         self._ledger, self._dataset, self._key = ledger, "default" if dataset is None else dataset, key
-        self._public, self._rows_per_period = public, rows_per_period
+        self._public = source_at(public) if isinstance(public, (str, PathLike)) else public
+        self._rows_per_period = rows_per_period
         self._public_rows = None if public is None else read_public(public, self.schema)
         self._terms = self._room().terms
         self.random_state = random_state
@@ -456,7 +458,11 @@ class ReleaseSeries:
         """
         if self._rows_per_period is None:
             return float(self.periods)
-        return self.periods * whole("rows_per_period", self._rows_per_period, least=1) / max(1, len(self._public))
+        return (
+            self.periods
+            * whole("rows_per_period", self._rows_per_period, least=1)
+            / max(1, self._public_rows.rows if self._public_rows else 1)
+        )
 
     def _publish(
         self, plan: AskedPlan, period: int, answers: list[IntArray], *, rows: int | None, entry: int | None,

@@ -156,6 +156,19 @@ def test_a_public_table_chooses_the_tables_and_is_smoothed_once(tmp_path, monkey
     assert icu == pytest.approx(sum((one["ward"] == "icu").sum() for one in MONTHS[:2]), abs=200)
 
 
+@pytest.mark.parametrize("how", ["path", "source", "dataframe"])
+def test_a_public_table_may_be_a_file(tmp_path, how):
+    public = month(9, 400)
+    public.to_csv(tmp_path / "public.csv", index=False)
+    given = {"path": tmp_path / "public.csv", "source": sd.CsvSource(tmp_path / "public.csv"), "dataframe": public}[how]
+    made = sd.ReleaseSeries(
+        schema=SCHEMA, epsilon=4.0, periods=2, path=tmp_path / "s", public=given, rows_per_period=1500
+    )
+    assert made._times_public() == pytest.approx(2 * 1500 / len(public))
+    made.add(MONTHS[0])
+    assert any("public" in note for note in made.receipt_.notes)
+
+
 def test_the_number_of_rows_is_exact_where_it_is_public(tmp_path):
     made = sd.ReleaseSeries(schema=SCHEMA, epsilon=4.0, periods=2, path=tmp_path / "s", neighbors="replace_one")
     made.add(MONTHS[0])

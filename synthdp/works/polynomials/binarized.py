@@ -363,11 +363,12 @@ def marginal_estimate(
         answer(SymmetricQuery(tuple(zip(asked.columns, cell, strict=True)), values))
         for cell in itertools.product(*levels)
     ]
+    proven = [float(cell.truncation_bound) for cell in cells if cell.truncation_bound is not None]
     return Estimate(
         estimate=rows * np.array([float(cell.estimate) for cell in cells]),
         stderr=rows * np.array([float(cell.stderr) for cell in cells]),
         truncation=rows * np.array([float(cell.truncation) for cell in cells]),
-        truncation_bound=rows * max(float(cell.truncation) for cell in cells),
+        truncation_bound=rows * np.array(proven) if len(proven) == len(cells) else None,
         range=(0.0, math.inf),
     )
 
