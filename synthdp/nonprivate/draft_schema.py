@@ -135,10 +135,10 @@ OF_DIGITS = (
 """Addition to the comment on numbers that have few decimals or lie on a lattice."""
 
 OF_ROUNDED = (
-    " In {share} of the rows a number has more digits, and is rounded to these. If such digits were measured, and are not "
-    "what a computation left, put in as many decimals as they need."
+    " In {share} of the rows a number has more digits or lies between these steps, and is rounded to these. If such "
+    "numbers were measured, and are not what a computation left, put in the decimals or the step that they need."
 )
-"""Addition to the comment on numbers where a few rows have more decimals than the rest."""
+"""Addition to the comment on numbers where a few rows have more decimals than the rest, or lie between its steps."""
 
 OF_FEW = (
     "These few numbers are all that occur in this table: as levels in their order, no other number is released. A list that "
