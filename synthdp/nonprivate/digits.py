@@ -218,7 +218,9 @@ def heaps_of(counts: Mapping[Any, int], places: float) -> list[float]:
     rows = sum(counts.values())
     share = HEAP if places >= min(MAX_POINTS, VERY_EMPTY * len(counts)) else LARGE_HEAP
     least = max(FEWEST_ROWS, share * rows, HEIGHT * rows / places)
-    often = sorted((value for value, count in counts.items() if count >= least), key=lambda value: -counts[value])
+    often = sorted(
+        (value for value, count in counts.items() if count >= least), key=lambda value: (-counts[value], value)
+    )
     return sorted(often[:MOST_HEAPS])
 
 
