@@ -456,7 +456,7 @@ def _literal(column: Column, cell: str) -> str | None:
         case "moment":
             return _quoted(str(np.datetime64(number, "us")))
         case "clock":
-            return _quoted(column.shown(number))
+            return _quoted(str(column.shown(number)))
         case "length":
             return repr(number / column.number_of(1))
         case _:
