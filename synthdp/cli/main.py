@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 
 import synthdp
 from synthdp.cli.help import WholeHelp
@@ -437,6 +436,8 @@ def _literal(column: Column, cell: str) -> str | None:
 
     A cell that is no time is quoted, for the message that says so, and a label of an identifier for the one that refuses it.
     """
+    import numpy as np
+
     from synthdp.domain.encoder import Labels
     from synthdp.domain.grid import has_labels, labels_of
     from synthdp.tables.columns.parse import declared

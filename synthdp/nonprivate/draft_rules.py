@@ -42,9 +42,8 @@ OFTEN = 0.95
 a column that names rows every column would follow.  A tolerance."""
 
 FIRST = 10
-"""Part of the rows on which a pair of columns is tested first, as one in so many.  A pair that breaks a rule there in
-more rows than may break it in all is not tested further.  Which rows come first changes no result.  A safety limit of
-time."""
+"""Rows of the table for each row on which a pair of columns is tested first.  A pair that breaks a rule there in more rows
+than may break it in all is not tested further.  Which rows come first changes no result.  A safety limit of time."""
 
 MOST_COLUMNS, MOST_LEVELS, MOST_RULES = 60, 500, 10
 """Columns of one kind that are compared, levels of a column that others follow from, and proposed rules of each kind.
