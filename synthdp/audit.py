@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
-from scipy.special import betaincinv, ndtri
+from scipy.special import betaincinv, expit, ndtri
 
-from synthdp.arrays import FloatArray, GridIndices
+from synthdp.arrays import LARGEST_WHOLE, FloatArray, GridIndices
 from synthdp.checks import check_number, check_whole
 from synthdp.curator import Curator
 from synthdp.domain.domain import domain_of, releasable_domain
@@ -43,9 +43,9 @@ CUTS = 101
 """Number of score thresholds that the pilot runs compare.  More would find hardly a better event, since few pilot runs
 lie between two.  Tuned; not measured."""
 
-LEAST_RUNS = 8
-"""Fewest runs of an audit, because fewer prove nothing: even if scores never overlap, a bound above 0 needs 12 runs at
-a confidence of 95 %, and 24 at 99.9 %.  A safety limit."""
+MOST_SIMULATED = 1_000_000
+"""Runs up to which `least_runs` tries the bound itself.  Beyond them the number is computed without the pilot, which then
+hardly matters.  A safety limit of time."""
 
 CountBound: TypeAlias = Callable[..., float]
 """A function from counts of an event to a bound on epsilon: `epsilon_bound` or `gaussian_bound`."""
@@ -153,7 +153,19 @@ def audit(
         Releases of each table; a quarter of them chooses the event.
     confidence
         Of the bound.
+
+    Raises
+    ------
+    ParameterError
+        If so few runs could not contradict the claim, see `least_runs`.
     """
+    check_whole("runs", runs, least=1)
+    needed = least_runs(claimed, confidence=confidence, above=runs - 1)
+    if runs < needed:
+        raise ParameterError(
+            f"runs ({runs}) are too few to contradict the claim of ε = {claimed.epsilon:g} with a confidence of "
+            f"{confidence:g}, however bad the build is: give at least {needed}"
+        )
     without, with_ = scores_of(score, tables, runs=runs)
     return EpsilonBound(
         name=name,
@@ -165,11 +177,47 @@ def audit(
     )
 
 
+def least_runs(claimed: ApproxDP, *, confidence: float, above: int = 0) -> int:
+    """Return the fewest runs, more than ``above``, with which an audit can say that a claim is broken.
+
+    With fewer the bound is within the claim even if the scores of the two tables never overlap.
+
+    Parameters
+    ----------
+    claimed
+        What is audited.
+    confidence
+        Of the bound.
+    above
+        A number of runs that is less than the result.
+
+    Raises
+    ------
+    ParameterError
+        If no number of runs that a computer can count is enough.
+    """
+    check_number("confidence", confidence, above=0.5, below=1)
+    # All n hits and no false one bound the event's probabilities by p = miss^(1/n) and 1 - p: p - δ > e^ε (1 - p).
+    rare = (1 - claimed.delta) * float(expit(-claimed.epsilon))
+    needed = math.log((1 - confidence) / 2) / math.log1p(-rare) / (1 - PILOT) if rare > 0 else math.inf
+    if needed > LARGEST_WHOLE:
+        raise ParameterError(
+            f"epsilon ({claimed.epsilon:g}) is so large that no number of runs can contradict it: audit a smaller claim"
+        )
+    runs = max(math.floor(needed), above + 1, 2)
+    while runs <= MOST_SIMULATED:
+        apart = score_bound(np.zeros(runs), np.ones(runs), delta=claimed.delta, confidence=confidence)
+        if apart > claimed.epsilon:
+            return runs
+        runs += 1
+    return max(math.ceil(needed) + 1, above + 1)
+
+
 def scores_of(
     score: Callable[[pd.DataFrame], float], tables: tuple[pd.DataFrame, pd.DataFrame], *, runs: int
 ) -> tuple[FloatArray, FloatArray]:
     """Return the attacker's scores of many releases of each of two tables, (runs,) each; parameters as in `audit`."""
-    check_whole("runs", runs, least=LEAST_RUNS)
+    check_whole("runs", runs, least=2)
     without, with_ = (np.array([score(table) for _ in range(runs)], np.float64) for table in tables)
     return without, with_
 

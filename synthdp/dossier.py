@@ -6,6 +6,7 @@ moves into the folder when the folder is whole, and stays where it is otherwise,
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
 import json
 import shutil
@@ -45,8 +46,8 @@ def check_folder(folder: Path, about: About, *, ending: str, key: Path | None) -
     Raises
     ------
     ParameterError
-        If ``ending`` is neither .csv nor .parquet, the sector is unknown, the date has another form, or the key or its
-        program is missing.
+        If ``ending`` is neither .csv nor .parquet, the sector is unknown, the date is no day, or the key or its program is
+        missing.
     DataError
         If there is something else at the folder's place.
     """
@@ -54,14 +55,21 @@ def check_folder(folder: Path, about: About, *, ending: str, key: Path | None) -
         raise ParameterError(f"format ({ending.lstrip('.')!r}) must be csv or parquet")
     if about.sector is not None and about.sector not in SECTORS:
         raise ParameterError(f"sector ({about.sector!r}) must be one of {', '.join(SECTORS)}")
-    year, _, rest = about.date.partition("-")
-    if not (len(year) == 4 and year.isdigit() and len(rest) == 5 and rest.replace("-", "", 1).isdigit()):
-        raise ParameterError(f"date ({about.date!r}) must read YYYY-MM-DD")
+    if not _is_day(about.date):
+        raise ParameterError(f"date ({about.date!r}) must be a day of the calendar, written YYYY-MM-DD")
     if folder.exists() and not (folder.is_dir() and ((folder / SUMS).is_file() or not any(folder.iterdir()))):
         raise DataError(f"'{folder}' exists and was not published by synthdp: give another path")
     check_place(kept_release(folder))
     if key is not None:
         _signing(key, Path(SUMS))
+
+
+def _is_day(text: str) -> bool:
+    """Return whether a text is a day of the calendar in the form YYYY-MM-DD; other forms of ISO 8601 are not."""
+    try:
+        return dt.date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
 
 
 def publish_folder(

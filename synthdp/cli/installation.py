@@ -97,7 +97,8 @@ def audit(names: tuple[str, ...], epsilon: float, delta: float, runs: int, confi
     """Try to show that this installation is less private than it claims; exit code 1 if it can be shown.
 
     Releases simulated tables only.  A bound within its claim is not a proof; a bound above it is.  With 1000 runs a true
-    epsilon of 1.25 is caught 95 % of the time at a claim of 1; with 200 runs, gross errors only.
+    epsilon of 1.25 is caught 95 % of the time at a claim of 1; with 200 runs, gross errors only.  Runs that are too few to
+    contradict the claim, whatever they show, are refused.
 
     \b
     Example:

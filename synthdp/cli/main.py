@@ -27,6 +27,7 @@ from synthdp.cli.result_commands import answer, nonprivate_evaluate, report, ris
 from synthdp.cli.schema_commands import schema
 from synthdp.cli.series_commands import series
 from synthdp.errors import ParameterError, SynthDPError, budget_told, tell_of_budget
+from synthdp.schema.column import Column
 from synthdp.schema.csv_format import CsvFormat
 
 EPSILON = click.option("--epsilon", type=float, default=1.0, show_default=True, help="The privacy loss.")
@@ -418,24 +419,55 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: Any) -> N
 
 
 def _condition(text: str, schema: synthdp.Schema) -> str:
-    """Return a condition for `answer`; a short COLUMN=VALUE of a level or a moment becomes a quoted comparison.
+    """Return a condition for `answer`; a short COLUMN=VALUE becomes a comparison with the value that a file's cell has.
 
     It saves quotation marks in a shell.  Any other text stays as it is.
     """
-    name, found, value = text.partition("=")
-    column, level = schema.outputs.get(name), value.strip()
-    bare = found and value and value[0] not in "='\""
-    labels = isinstance(column, (synthdp.Categorical, synthdp.Ordinal)) and level in map(str, _levels(column))
-    if not bare or not (labels or isinstance(column, synthdp.Datetime)):
+    name, _, value = text.partition("=")
+    column, cell = schema.outputs.get(name), value.strip()
+    if column is None or not cell or cell[0] in "='\"":
         return text
-    quoted = next((repr(one) for one in _levels(column) if str(one) == level and not isinstance(one, str)), None)
-    escaped = level.replace("\\", "\\\\").replace("'", "\\'")
-    return f"`{name}` == {quoted or chr(39) + escaped + chr(39)}"
+    literal = _literal(column, cell)
+    return text if literal is None else f"`{name}` == {literal}"
 
 
-def _levels(column: object) -> Sequence[Any]:
-    """Return a column's declared levels, () if it has none."""
-    return getattr(column, "levels", None) or ()
+def _literal(column: Column, cell: str) -> str | None:
+    """Return the value of a cell as conditions write it; ``None`` where the cell itself is so written, or is no value.
+
+    A cell that is no time is quoted, for the message that says so, and a label of an identifier for the one that refuses it.
+    """
+    import numpy as np
+
+    from synthdp.domain.encoder import Labels
+    from synthdp.domain.grid import has_labels, labels_of
+    from synthdp.tables.columns.parse import declared
+
+    if column.names_rows:
+        return _quoted(cell)
+    raw = declared(Labels([cell], np.array([0])), column)
+    if isinstance(raw, Labels):
+        found = next((one for one in (cell, *raw.levels) if has_labels(column) and one in labels_of(column)), None)
+        return None if found is None else _quoted(found) if isinstance(found, str) else str(found).lower()
+    if raw.missing is not None and raw.missing[0]:
+        return _quoted(cell) if column.quantity in ("moment", "clock") else None
+    number = raw.values[0].item()
+    if number != number:  # no number in this column's format
+        return None
+    match column.quantity:
+        case "moment":
+            return _quoted(str(np.datetime64(number, "us")))
+        case "clock":
+            return _quoted(str(column.shown(number)))
+        case "length":
+            return repr(number / column.number_of(1))
+        case _:
+            return None if column.cells is None else repr(number)
+
+
+def _quoted(text: str) -> str:
+    """Return a text as conditions write it."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
 
 
 def _comparison(real: Any, synthetic: Any) -> str:

@@ -91,15 +91,12 @@ def lattice_of(numbers: Collection[float]) -> Lattice | None:
 
 
 def odd_share(counts: Mapping[Any, int], lattice: Lattice) -> float:
-    """Return the fraction of the rows whose numbers have more decimals than a lattice has; a release rounds them.
+    """Return the fraction of the rows whose numbers do not lie on a lattice; a release rounds them to it.
 
-    It is meant for a spacing of 1 over a power of ten; an offset, or a spacing above 1, gives 0.
+    It is 0 for rows whose lattice `lattice_of` found without exceptions.
     """
-    decimals = len(str(lattice.spacing.denominator)) - 1
-    if lattice.spacing.numerator != 1 or lattice.offset:
-        return 0.0
     rows = np.array([*counts.values()], np.float64)
-    return float(rows[~_on(np.array([*counts], np.float64), decimals)].sum() / rows.sum())
+    return float(rows[~_on_lattice(np.array([*counts], np.float64), lattice)].sum() / rows.sum())
 
 
 def exact_lattice(largest: float) -> Lattice | None:
@@ -128,13 +125,23 @@ def _hardly_lose(values: FloatArray, rows: FloatArray, odd: BoolArray, decimals:
 def _on(values: FloatArray, decimals: int) -> BoolArray:
     """Return which numbers have at most ``decimals`` decimals, (values,) booleans.
 
-    Digits that rounding to 32 bits made do not count.  A negative number of decimals means zeros before the decimal
-    point.  A number of 2^53 steps or more never counts, since floats do not tell its digits.
+    A negative number of decimals means zeros before the decimal point.
     """
+    return _on_lattice(values, Lattice(Fraction(10) ** -decimals))
+
+
+def _on_lattice(values: FloatArray, lattice: Lattice) -> BoolArray:
+    """Return which numbers lie on a lattice, (values,) booleans.
+
+    Digits that rounding to 32 bits made do not count.  A number of 2^53 steps or more never counts, since floats do not
+    tell its digits.
+    """
+    up, down = float(lattice.spacing.denominator), float(lattice.spacing.numerator)
     with np.errstate(over="ignore", invalid="ignore"):  # beyond the floats: nothing to learn
-        scaled = values * 10.0**decimals
-        whole = np.rint(scaled)
-        near = np.abs(scaled - whole) <= np.minimum(TOLERANCE * np.abs(scaled), 0.01)
+        scaled = values * up / down
+        steps = (values * up - float(lattice.offset * lattice.spacing.denominator)) / down
+        whole = np.rint(steps)
+        near = np.abs(steps - whole) <= np.minimum(TOLERANCE * np.abs(scaled), 0.01)
     return np.asarray(near & (np.abs(whole) < LARGEST_EXACT))
 
 
@@ -211,7 +218,9 @@ def heaps_of(counts: Mapping[Any, int], places: float) -> list[float]:
     rows = sum(counts.values())
     share = HEAP if places >= min(MAX_POINTS, VERY_EMPTY * len(counts)) else LARGE_HEAP
     least = max(FEWEST_ROWS, share * rows, HEIGHT * rows / places)
-    often = sorted((value for value, count in counts.items() if count >= least), key=lambda value: -counts[value])
+    often = sorted(
+        (value for value, count in counts.items() if count >= least), key=lambda value: (-counts[value], value)
+    )
     return sorted(often[:MOST_HEAPS])
 
 

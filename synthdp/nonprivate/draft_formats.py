@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import re
-from collections.abc import Iterable, Mapping
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from synthdp.nonprivate.digits import SHARED
 from synthdp.schema.columns import Column, Continuous, Datetime, Duration, Integer, Time
@@ -28,9 +30,10 @@ MOST_WORDS = 5
 """Words among numbers, such as "none", that a draft lists with a number each, at most; with more frequent ones the
 column is one of texts.  A safety limit."""
 
-FIRST = 200
-"""Different texts, the first in the given order, on which a format is tried first; a failed format then costs little.
-A safety limit of time."""
+TRIED, LOST = 200, 0.1
+"""Rows, spread evenly over all, on which a format is tried first, and the fraction of them that it must read to be tried
+on all rows: 1 - `LOST`.  A failed format then costs little.  A format that reads `NEARLY_ALL` rows fails here once in
+10^9 columns.  A safety limit of time."""
 
 _DAYS = (
     *(order.replace("/", sign) for sign in "./-" for order in ("%d/%m/%Y", "%m/%d/%Y", "%d/%m/%y", "%m/%d/%y")),
@@ -92,6 +95,9 @@ _BLANKS = {
 }  # fmt: skip
 """A blank between a number and the text before it, or after it; the example of a format has one if most rows do."""
 
+_DIGIT = re.compile(r"\d")
+"""A digit, which a time in any format has."""
+
 _CODE = re.compile(r"0\d")
 """The beginning of a code that is no number, such as 007; one such text keeps a column a column of texts."""
 
@@ -99,7 +105,8 @@ _CODE = re.compile(r"0\d")
 def kind_as_written(counts: Mapping[str, int]) -> Column | None:
     """Return the kind of column, with its format, if nearly all texts are times or numbers in one format.
 
-    Return ``None`` for any other column.
+    Return ``None`` for any other column.  The order of the texts changes nothing: they are put in the order of their
+    checksums, which is as good as random.
 
     Parameters
     ----------
@@ -109,7 +116,8 @@ def kind_as_written(counts: Mapping[str, int]) -> Column | None:
     """
     if not counts:
         return None
-    return _times(counts) or _numbers(counts)
+    shuffled = dict(sorted(counts.items(), key=lambda one: (_checksum(one[0]), one[0])))
+    return _times(shuffled) or _numbers(shuffled)
 
 
 def days_as_numbers(values: Iterable[Any]) -> Column | None:
@@ -128,20 +136,21 @@ def days_as_numbers(values: Iterable[Any]) -> Column | None:
 def _times(counts: Mapping[str, int]) -> Column | None:
     """Return the kind of column, with its format, if nearly all texts are moments, times of day or durations.
 
-    Return ``None`` for any other column, and if one of the first 50 texts has no digit.  Texts that all are eight
-    digits are days or nothing.  Of several formats that fit, the one that reads most rows counts.
+    Return ``None`` for any other column, at once if too many rows have no digit.  Texts that all are eight digits are
+    days or nothing.  Of several formats that fit, the one that reads most rows counts.
     """
     if all(len(text.strip()) == 8 and text.strip().isdigit() for text in counts):
         return days_as_numbers(int(text) for text in counts)
-    if not all(re.search(r"\d", text) for text in itertools.islice(counts, 50)):
+    if not _nearly_all(counts, lambda text: _DIGIT.search(text) is not None):
         return None
+    tried = _tried(counts)
     for kind, patterns in ((Datetime(resolution="us"), (*_DAYS, *_MOMENTS)), (Time(resolution="us"), _CLOCKS)):
-        fitting = [pattern for pattern in patterns if _reads(time_format(pattern, kind.quantity), counts)]
+        fitting = [pattern for pattern in patterns if _reads(time_format(pattern, kind.quantity), counts, tried)]
         if fitting:
             fitting.sort(key=lambda one: not one.startswith(_MONTH_FIRST))
             best = max(fitting, key=lambda one: _read_rows(time_format(one, kind.quantity), counts))
             return replace(kind, format=_as_bare(best, kind.quantity, counts))
-    if _reads(time_format("%H:%M:%S", "length"), counts):
+    if _reads(time_format("%H:%M:%S", "length"), counts, tried):
         return Duration(resolution="us", format=_as_bare("%H:%M:%S", "length", counts))
     return None
 
@@ -178,7 +187,8 @@ def _numbers(counts: Mapping[str, int]) -> Column | None:
     forms = {
         signs: number_format(f"{before}{_number_example(*signs, grouped=True, digits=0)}{after}") for signs in _SIGNS
     }
-    fitting = [signs for signs, form in forms.items() if _reads(form, numbers)]
+    tried = _tried(numbers)
+    fitting = [signs for signs, form in forms.items() if _reads(form, numbers, tried)]
     if not fitting:
         return None
     signs = _likelier(fitting, numbers)
@@ -276,13 +286,38 @@ def _named(words: Mapping[str, int], form: CellFormat, numbers: Mapping[str, int
     return tuple(found.items())
 
 
-def _reads(form: CellFormat, counts: Mapping[str, int]) -> bool:
-    """Return whether a format reads nearly all rows, both of the first `FIRST` texts in their order and of all texts.
+def _checksum(text: str) -> int:
+    """Return a checksum of a text, by which texts are shuffled in the same way on every run."""
+    return zlib.crc32(text.encode("utf-8", "surrogatepass"))
 
-    The first texts end the search for most formats, which saves time.
+
+def _tried(counts: Mapping[str, int]) -> list[str]:
+    """Return the texts of `TRIED` rows, spread evenly over all rows in the order of ``counts``, or [] for fewer texts."""
+    if len(counts) <= TRIED:
+        return []
+    texts, ends = list(counts), np.cumsum([*counts.values()])
+    places = (np.arange(TRIED) + 0.5) * (float(ends[-1]) / TRIED)
+    return [texts[i] for i in np.searchsorted(ends, places, side="right").tolist()]
+
+
+def _reads(form: CellFormat, counts: Mapping[str, int], tried: Sequence[str]) -> bool:
+    """Return whether a format reads nearly all rows.
+
+    The rows of ``tried`` texts end the search for most formats, which saves time.
     """
-    first = dict(itertools.islice(counts.items(), FIRST))
-    return all(_read_rows(form, part) >= NEARLY_ALL * sum(part.values()) for part in (first, counts))
+    lost = sum(form.read(text) is None for text in tried)
+    return lost <= LOST * len(tried) and _nearly_all(counts, lambda text: form.read(text) is not None)
+
+
+def _nearly_all(counts: Mapping[str, int], fits: Callable[[str], bool]) -> bool:
+    """Return whether the texts of nearly all rows fit; the answer is known as soon as too many do not."""
+    left = (1 - NEARLY_ALL) * sum(counts.values()) * (1 + 1e-9)
+    for text, count in counts.items():
+        if not fits(text):
+            left -= count
+            if left < 0:
+                return False
+    return True
 
 
 def _read_rows(form: CellFormat, counts: Mapping[str, int]) -> int:

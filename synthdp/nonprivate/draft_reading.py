@@ -154,6 +154,11 @@ class _Typed(Protocol):
         ...
 
 
+def order_of(level: Any) -> tuple[bool, Any]:
+    """Return a sort key for levels of mixed types: numbers first, then texts."""
+    return (True, str(level)) if isinstance(level, str) else (False, level)
+
+
 def _is_listable(value: object) -> bool:
     """Return whether a schema can hold a value: a text, a bool, an int or a finite float; others count as strange."""
     return isinstance(value, (str, bool, int)) or (isinstance(value, float) and math.isfinite(value))
@@ -197,7 +202,15 @@ class Seen:
     @property
     def shared(self) -> list[Any]:
         """Values that at least `SHARED` rows have, which a draft may name; the most frequent first."""
-        return [value for value, count in self.counts.most_common() if count >= SHARED]
+        return self.frequent(SHARED)
+
+    def frequent(self, least: float) -> list[Any]:
+        """Return the values that at least ``least`` rows have, the most frequent first, and equally frequent ones in order.
+
+        So the order of the rows changes nothing.
+        """
+        found = [value for value, count in self.counts.items() if count >= least]
+        return sorted(found, key=lambda value: (-self.counts[value], *order_of(value)))
 
     @property
     def is_listable(self) -> bool:

@@ -16,7 +16,15 @@ from synthdp.errors import DataError, ParameterError, SchemaError
 from synthdp.nonprivate.digits import SHARED, exact_lattice, few_values, heaps_of, lattice_of, odd_share, settings_of
 from synthdp.nonprivate.draft_bounds import moment_bounds, number_bounds, outwards, without_far_values
 from synthdp.nonprivate.draft_formats import days_as_numbers
-from synthdp.nonprivate.draft_reading import MOST_LEVELS, Seen, clock_settings, csv_of, decimal_settings, read_table
+from synthdp.nonprivate.draft_reading import (
+    MOST_LEVELS,
+    Seen,
+    clock_settings,
+    csv_of,
+    decimal_settings,
+    order_of,
+    read_table,
+)
 from synthdp.nonprivate.draft_rules import proposed_rules
 from synthdp.schema.columns import (
     DRAFTED,
@@ -135,10 +143,10 @@ OF_DIGITS = (
 """Addition to the comment on numbers that have few decimals or lie on a lattice."""
 
 OF_ROUNDED = (
-    " In {share} of the rows a number has more digits, and is rounded to these. If such digits were measured, and are not "
-    "what a computation left, put in as many decimals as they need."
+    " In {share} of the rows a number has more digits or lies between these steps, and is rounded to these. If such "
+    "numbers were measured, and are not what a computation left, put in the decimals or the step that they need."
 )
-"""Addition to the comment on numbers where a few rows have more decimals than the rest."""
+"""Addition to the comment on numbers where a few rows have more decimals than the rest, or lie between its steps."""
 
 OF_FEW = (
     "These few numbers are all that occur in this table: as levels in their order, no other number is released. A list that "
@@ -373,7 +381,7 @@ def _levels(seen: Seen) -> Entry:
 
     If not, or if the rare levels are not all texts, ``levels`` is None: a release then discovers frequent levels.
     """
-    levels = sorted(seen.shared, key=_order)
+    levels = sorted(seen.shared, key=order_of)
     rare = len(seen.counts) - len(levels)
     if not rare:
         return {"type": "categorical", "levels": levels, "comment": OF_LEVELS}
@@ -402,11 +410,6 @@ def _codes(seen: Seen, numbers: Entry) -> Entry:
 def _is_dense(seen: Seen) -> bool:
     """Return whether whole numbers fill at least half of their range, as serial numbers of rows do."""
     return bool(max(seen.counts) - min(seen.counts) < 2 * len(seen.counts))
-
-
-def _order(level: Any) -> tuple[bool, Any]:
-    """Return a sort key for levels of mixed types: numbers first, then texts."""
-    return (True, str(level)) if isinstance(level, str) else (False, level)
 
 
 def _about_persons(name: str, seen: Seen) -> str:

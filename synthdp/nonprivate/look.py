@@ -6,14 +6,17 @@ Nothing here has noise.  Only the page's child process may import it; the page s
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from synthdp.errors import DataError
 from synthdp.figures import in_figures, round_step
 from synthdp.nonprivate.draft_reading import Seen, csv_of, read_table
-from synthdp.schema.column import Column
+from synthdp.pictures.view import ROUND_TIMES
+from synthdp.schema.columns import RESOLUTIONS, Column, Datetime, Duration
 from synthdp.schema.csv_format import CsvFormat
 from synthdp.tables.source import Source, TextSource
 from synthdp.tables.sources.csv import CsvSource
@@ -94,7 +97,8 @@ def look(source: Source, name: str, csv: CsvFormat | None = None) -> Look:
     one, kind = seen[name], kinds[name]
     missing = one.missing / one.rows if one.rows else 0.0
     least = max(FREQUENT_ROWS, FREQUENT_SHARE * one.rows)
-    levels = [(str(value), count / one.rows) for value, count in one.counts.most_common(MOST_SHOWN) if count >= least]
+    often, shown = one.frequent(least)[:MOST_SHOWN], _as_people_write(kind, one.counts)
+    levels = [(_shown(shown, value), one.counts[value] / one.rows) for value in often]
     return Look(
         missing=missing,
         bars=_bars(one, kind) if kind.measured else (),
@@ -106,8 +110,8 @@ def look(source: Source, name: str, csv: CsvFormat | None = None) -> Look:
 def _bars(seen: Seen, kind: Column) -> tuple[tuple[str, str, float], ...]:
     """Return the histogram bars between the quantiles `INNER`: (start, end, fraction of the rows).
 
-    Starts and ends are texts, of numbers that are round; of times they are round in microseconds.  Return no bars for
-    less than two different values or fewer than `FREQUENT_ROWS` rows.
+    Starts and ends are texts of round numbers, or of round times.  Return no bars for less than two different values or
+    fewer than `FREQUENT_ROWS` rows.
     """
     if len(seen.counts) < 2 or seen.present < FREQUENT_ROWS:
         return ()
@@ -116,17 +120,50 @@ def _bars(seen: Seen, kind: Column) -> tuple[tuple[str, str, float], ...]:
     low, high = (float(values[min(int(np.searchsorted(shares, q)), len(values) - 1)]) for q in INNER)
     if low == high:
         return ()
-    step = round_step((high - low) / BARS)
-    step = max(step, 1.0) if kind.whole else step
-    first, last = math.floor(low / step), math.ceil(high / step)
-    edges = np.arange(first, last + 1) * step
-    inside, _ = np.histogram(values, np.append(edges, edges[-1] + step), weights=counts)
-    return tuple(
-        (_shown(kind, start), _shown(kind, start + step), float(count / seen.rows))
-        for start, count in zip(edges.tolist(), inside.tolist(), strict=True)
-    )
+    edges = _round_times(low, high) if kind.quantity in ("moment", "clock") else []
+    if not edges:
+        step = round_step((high - low) / BARS)
+        step = max(step, 1.0) if kind.whole or kind.temporal else step
+        first, last = math.floor(low / step), math.ceil(high / step)
+        edges = (np.arange(first, last + 2) * step).tolist()
+    inside, _ = np.histogram(values, edges, weights=counts)
+    shown = _as_people_write(kind, edges)
+    texts = [_shown(shown, edge) if kind.temporal else in_figures(edge, digits=6) for edge in edges]
+    return tuple((*ends, count / seen.rows) for *ends, count in zip(texts, texts[1:], inside.tolist(), strict=False))
 
 
-def _shown(kind: Column, value: float) -> str:
-    """Return a number or a time as text for the page, numbers with six digits."""
-    return str(kind.shown(value)) if kind.temporal else in_figures(value, digits=6)
+def _round_times(low: float, high: float) -> list[float]:
+    """Return the edges of at most `BARS` + 1 bars between round times that hold two moments or times of day.
+
+    They are the narrowest such bars, in microseconds.  Return no edges if the two are less than `BARS` seconds or more
+    than some thousand years apart.
+    """
+    if high - low < BARS * RESOLUTIONS["s"]:
+        return []
+    for unit, steps in ROUND_TIMES:
+        first, last = (int(np.datetime64(int(end), "us").astype(f"M8[{unit}]").astype(np.int64)) for end in (low, high))
+        for step in steps:
+            if last // step - first // step <= BARS:
+                edges = np.arange(first // step, last // step + 2) * step
+                return edges.astype(f"M8[{unit}]").astype("M8[us]").astype(np.int64).astype(np.float64).tolist()
+    return []
+
+
+def _as_people_write(kind: Column, micros: Iterable[float]) -> Column:
+    """Return a kind of column that shows all of these times in full, and no more digits than they need.
+
+    Days have no time of day, and lengths of time are in seconds, as they are typed.  Any other kind is returned as it is.
+    """
+    if kind.quantity not in ("moment", "length"):
+        return kind
+    ticks = np.array([int(one) for one in micros], np.int64)
+    usual = ("D", "min", "s", "ms", "us") if kind.quantity == "moment" else ("s", "ms", "us")
+    resolution = next(name for name in usual if not (ticks % RESOLUTIONS[name]).any())
+    return Datetime(resolution=resolution) if kind.quantity == "moment" else Duration(resolution=resolution)
+
+
+def _shown(kind: Column, value: Any) -> str:
+    """Return a value as text for the page, times as people write them; a day ends at 24:00:00."""
+    if kind.quantity == "clock" and value == RESOLUTIONS["D"]:
+        return "24:00:00"
+    return str(kind.shown(value)) if kind.temporal else str(value)

@@ -41,6 +41,12 @@ _GROUPED = re.compile(r"[+-]?[1-9][0-9]{0,2}([,.' ])[0-9]{3}(?:\1[0-9]{3})*")
 _RANGE = re.compile(r"(.+?)\s*(?:\bto\b|\.\.|\u2013)\s*(.+)")
 """Two limits in one field, such as "0 to 120"."""
 
+_LEVEL = re.compile(r'[^\S\n]*("(?:[^"\\\n]|\\.)*")[^\S\n]*(?=[|\n]|\Z)|([^|\n]*)')
+"""One value of a list, up to a line break or |: in quotation marks, or without."""
+
+_BREAKS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+"""A character that ends a line, or that a form does not keep."""
+
 SHORT = {
     "open": "not known", "name": "names a person", "row": "numbers the rows", "out": "leave out", "truth": "true or false",
 }  # fmt: skip
@@ -87,7 +93,7 @@ def answer_of(name: str, typed: Mapping[str, str], ticked: Sequence[str], guess:
             entry = _limits(name, typed, guess)
         case "list":
             entry = _list(name, typed, ticked)
-            kept["levels"] = "\n".join(map(str, entry["levels"]))
+            kept["levels"] = "\n".join(_lines(entry["levels"]))
         case "truth":
             entry = {"name": name, "type": "boolean", "source": "true or false"}
         case "known":
@@ -148,13 +154,60 @@ def _words(text: str) -> dict[str, int | float]:
 
 def _list(name: str, typed: Mapping[str, str], ticked: Sequence[str]) -> dict[str, Any]:
     """Return the schema entry of a column with a list of values; an empty list raises SchemaError."""
-    lines = [line.strip() for text in typed.get("levels", "").splitlines() for line in text.split("|")]
-    levels: list[Any] = list(dict.fromkeys([*filter(None, lines), *ticked]))
-    if not levels:
+    found = dict(_levels(typed.get("levels", "")))
+    found |= {level: False for level in ticked if level not in found}
+    if not found:
         raise SchemaError("The list is empty: write one value a line, or put | between them.")
-    numbers = [whole_number(level) for level in levels]
+    numbers = [None if is_text else whole_number(level) for level, is_text in found.items()]
     kind = typed["type"] if typed.get("type") in LABELLED else "categorical"
-    return {"name": name, "type": kind, "levels": levels if None in numbers else numbers} | _source(typed)
+    return {"name": name, "type": kind, "levels": [*found] if None in numbers else numbers} | _source(typed)
+
+
+def _levels(text: str) -> list[tuple[str, bool]]:
+    """Return the values of a typed list, each with whether it was in quotation marks, and so is a text and no number.
+
+    Empty values are left out.  Quotation marks around a value that needs none belong to it.  `_lines` reverses it.
+    """
+    text, at, found = "\n".join(text.splitlines()), 0, []
+    while at <= len(text) and (part := _LEVEL.match(text, at)) is not None:
+        level = None if part[1] is None else _unquoted(part[1])
+        found.append((part[0].strip(), False) if level is None else (level, True))
+        at = part.end() + 1
+    return [one for one in found if any(one)]
+
+
+def _unquoted(text: str) -> str | None:
+    """Return the value in quotation marks, or None if it is written without them."""
+    try:
+        level = str(json.loads(text, strict=False))
+    except ValueError:
+        return None
+    return level if _needs_quotes(level) or whole_number(level) is not None else None
+
+
+def _needs_quotes(level: str) -> bool:
+    """Return whether a value would be read as another one, or as several, without quotation marks."""
+    return (
+        not level
+        or "|" in level
+        or level != level.strip()
+        or bool(_BREAKS.search(level))
+        or level[0] == level[-1] == '"'
+    )
+
+
+def _lines(levels: Sequence[Any]) -> list[str]:
+    """Return the values of a list as a person types them, each in a line; what would be read otherwise is quoted.
+
+    Texts of digits alone are quoted too, since they would be read as numbers.
+    """
+    digits = all(isinstance(level, str) and whole_number(level) is not None for level in levels)
+    return [
+        json.dumps(level, ensure_ascii=not level.isprintable())
+        if isinstance(level, str) and (digits or _needs_quotes(level))
+        else str(level)
+        for level in levels
+    ]
 
 
 def _open(name: str, typed: Mapping[str, str], guess: Mapping[str, Any]) -> dict[str, Any]:
@@ -222,7 +275,7 @@ def date_of(text: str) -> str:
 def in_short(answer: Mapping[str, Any] | None) -> str:
     """Return the short text of an answer in the sheet of all columns; "" without an answer.
 
-    `from_short` reverses it, but for a list of a single value.
+    `from_short` reverses it.  A | after a single value says that it is a list.
     """
     if answer is None:
         return ""
@@ -231,7 +284,8 @@ def in_short(answer: Mapping[str, Any] | None) -> str:
         case "limits":
             return f"{typed['lower']} to {typed['upper']}"
         case "list":
-            return " | ".join(typed["levels"].splitlines())
+            lines = typed["levels"].splitlines()
+            return " | ".join(lines) if len(lines) > 1 else f"{lines[0]} |"
         case "known":
             return f"known: {typed['known']}"
         case how:
@@ -244,7 +298,8 @@ def from_short(text: str, saved: Mapping[str, str]) -> dict[str, str]:
     Parameters
     ----------
     text
-        Typed text: limits ("0 to 120"), values with | between them, "known: " with a name, or one of `SHORT`.
+        Typed text: limits ("0 to 120"), values with | between them or after a single one, "known: " with a name, or one of
+        `SHORT`.
     saved
         Stored form fields of the column.
 
@@ -256,10 +311,10 @@ def from_short(text: str, saved: Mapping[str, str]) -> dict[str, str]:
     said, bare = {words: how for how, words in SHORT.items()}, " ".join(text.split())
     if bare.casefold() in said:
         return {**saved, "how": said[bare.casefold()]}
-    if bare.startswith("known:"):
-        return {**saved, "how": "known", "known": bare.removeprefix("known:").strip()}
     if "|" in bare:
         return {**saved, "how": "list", "levels": text}
+    if bare.startswith("known:"):
+        return {**saved, "how": "known", "known": bare.removeprefix("known:").strip()}
     if (ends := _RANGE.fullmatch(bare)) is None:
         raise SchemaError(
             "Write limits such as 0 to 120, values such as yes | no, or one of: "
@@ -323,9 +378,12 @@ def from_document(entry: Mapping[str, Any]) -> dict[str, Any]:
     elif not column.is_complete:
         typed["how"] = "open"
     elif column.labelled:
-        typed |= {"how": "list", "levels": "\n".join(map(str, kept["levels"]))}
+        typed |= {"how": "list", "levels": "\n".join(_lines(kept["levels"]))}
     else:
-        typed["how"] = "limits"
+        ends = {
+            end: str(getattr(column, end)) for end in ("lower", "upper")
+        }  # a time of day has both without saying so
+        typed = {**ends, **typed, "how": "limits"}
     return {"entry": kept, "typed": typed}
 
 

@@ -214,7 +214,7 @@ def zoomed(lower: float, upper: float, quantiles: Mapping[float, float]) -> tupl
 TIME_MARKS = 4
 """Marks of an axis of times, about.  Fewer than `MARKS`, because texts of times are longer.  A convention."""
 
-_STEPS = (
+ROUND_TIMES = (
     ("s", (1, 5, 15, 30)), ("m", (1, 5, 15, 30)), ("h", (1, 3, 6, 12)), ("D", (1, 2, 7, 14)), ("M", (1, 2, 3, 6)),
     ("Y", (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)),
 )  # fmt: skip
@@ -246,7 +246,7 @@ def _moments(low: int, high: int, *, clock: bool) -> list[tuple[int, str]]:
 
     The finest round steps of which there are few are taken.
     """
-    for unit, steps in _STEPS:
+    for unit, steps in ROUND_TIMES:
         ends = [int(np.datetime64(end, "us").astype(f"M8[{unit}]").astype(np.int64)) for end in (low, high)]
         for step in steps:
             counts = range(-(-ends[0] // step) * step, ends[1] + 1, step)

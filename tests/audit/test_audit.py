@@ -18,7 +18,6 @@ from scipy.stats import binom, binomtest
 
 from synthdp import ApproxDP, Curator, PureDP
 from synthdp.audit import (
-    LEAST_RUNS,
     ORDINARY,
     STRANGE,
     WORLD,
@@ -28,11 +27,13 @@ from synthdp.audit import (
     epsilon_bound,
     gaussian_bound,
     indices_of,
+    least_runs,
     matched_score,
     neighbouring_tables,
     score_bound,
 )
 from synthdp.cli.installation import audit as command
+from synthdp.cli.main import main
 from synthdp.domain.domain import domain_of
 from synthdp.errors import ParameterError
 from synthdp.privacy import noise
@@ -41,6 +42,9 @@ from synthdp.queries.marginals import Marginals, one_ways
 from synthdp.queries.protocol import real_answers
 
 RELATIONS = ["add_remove", "replace_one"]
+
+FEW = least_runs(ApproxDP(1.0, 1e-6), confidence=0.999)
+"""Runs that can just contradict a claim of 1."""
 
 
 @given(st.floats(0.01, 0.99), st.floats(0, 3), st.integers(5, 60), st.sampled_from([0.0, 0.05]))
@@ -251,13 +255,14 @@ def test_every_mechanism_has_an_attacker():
 @pytest.mark.parametrize("name", [*ATTACKERS][::8])
 def test_a_few_releases_of_a_mechanism_stay_below_the_claim(name):
     """Many of every mechanism are slow."""
-    assert world_audit(name, "add_remove", LEAST_RUNS, epsilon=1.0).holds
+    runs = least_runs(ApproxDP(0.4, 1e-6), confidence=0.999)
+    assert world_audit(name, "add_remove", runs, epsilon=0.4).holds
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "relation"), ATTACKED)
 def test_no_mechanism_is_seen_above_its_claim(name, relation):
-    assert world_audit(name, relation, 60).holds
+    assert world_audit(name, relation, 60, epsilon=1.0).holds
 
 
 def test_the_tables_of_the_audit_differ_in_one_row():
@@ -271,7 +276,7 @@ def test_the_tables_of_the_audit_differ_in_one_row():
 
 @pytest.mark.slow
 def test_the_command_reports_every_mechanism_and_says_when_a_claim_is_broken(monkeypatch):
-    run = CliRunner().invoke(command, ["--mechanism", "LaplaceAnswers", "--runs", "8", "--json"])
+    run = CliRunner().invoke(command, ["--mechanism", "LaplaceAnswers", "--runs", "40", "--json"])
     assert run.exit_code == 0, run.output
     assert [found["holds"] for found in json.loads(run.output)] == [True, True]
     monkeypatch.setattr(noise, "discrete_laplace", lambda values, *, scale: values)
@@ -283,15 +288,19 @@ def test_the_command_reports_every_mechanism_and_says_when_a_claim_is_broken(mon
 
 
 def test_the_whole_build_is_audited_for_both_neighbours():
-    bounds = audit_build(runs=LEAST_RUNS, names=["MWEM"])
-    assert [bound.name for bound in bounds] == ["MWEM", "MWEM"]
+    runs = least_runs(ApproxDP(0.2, 1e-6), confidence=1 - 0.001 / 2)
+    bounds = audit_build(epsilon=0.2, runs=runs, names=["LaplaceAnswers"])
+    assert [bound.name for bound in bounds] == ["LaplaceAnswers", "LaplaceAnswers"]
     assert all(bound.holds for bound in bounds)
 
 
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: audit_build(runs=LEAST_RUNS - 1, names=["MWEM"]),
+        lambda: audit_build(runs=0, names=["MWEM"]),
+        lambda: audit_build(runs=FEW - 1, names=["MWEM"]),
+        lambda: least_runs(ApproxDP(1.0, 0.0), confidence=1.0),
+        lambda: least_runs(ApproxDP(1000.0, 0.0), confidence=0.95),
         lambda: audit_build(names=["nobody"]),
         lambda: score_bound(np.zeros(9), np.zeros(9), delta=0.0, confidence=0.2),
     ],
@@ -299,6 +308,39 @@ def test_the_whole_build_is_audited_for_both_neighbours():
 def test_settings_out_of_range_are_refused(call):
     with pytest.raises(ParameterError):
         call()
+
+
+@pytest.mark.parametrize("confidence", [0.95, 0.999, 0.9999])
+@pytest.mark.parametrize("epsilon", [1e-6, 0.5, 1.0, 2.0])
+def test_the_fewest_runs_are_those_with_which_scores_that_never_overlap_break_the_claim(epsilon, confidence):
+    """One run fewer is within any claim of so much; and whatever number is given, the next one that is enough is named."""
+    claimed = ApproxDP(epsilon, 1e-6)
+
+    def breaks(runs: int) -> bool:
+        apart = np.zeros(runs), np.arange(1.0, runs + 1)
+        return score_bound(*apart, delta=claimed.delta, confidence=confidence) > epsilon
+
+    least = least_runs(claimed, confidence=confidence)
+    enough = [breaks(runs) for runs in range(2, least + 10)]
+    assert enough.index(True) + 2 == least
+    for above in range(least + 5):
+        assert least_runs(claimed, confidence=confidence, above=above) == 2 + enough.index(True, max(above - 1, 0))
+
+
+def test_large_claims_need_runs_that_are_computed_not_tried():
+    runs = [least_runs(ApproxDP(epsilon, 0.0), confidence=0.95) for epsilon in (10.0, 12.0, 14.0, 30.0)]
+    assert np.diff(np.log(runs)) == pytest.approx([2, 2, 16], abs=0.01)
+
+
+@pytest.mark.parametrize("runs", [1, 8, FEW])
+def test_runs_that_could_never_contradict_the_claim_are_refused_with_the_number_needed(runs, monkeypatch):
+    """And nothing is released before."""
+    monkeypatch.setattr("synthdp.audit.scores_of", None)
+    run = CliRunner().invoke(main, ["audit", "--mechanism", "LaplaceAnswers", "--runs", str(runs)])
+    assert (run.exit_code, len(run.stderr.splitlines())) == (2, 1)
+    needed = least_runs(ApproxDP(1.0, 1e-6), confidence=1 - 0.001 / 2)
+    assert f"runs ({runs})" in run.stderr
+    assert f"at least {needed}" in run.stderr
 
 
 def test_measurements_of_keys_count_nothing():

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 import synthdp as sd
 from synthdp.cli.main import main
+from synthdp.schema.columns import COLUMN_TYPES, Untyped, Weight
 
 NAMES = ["größe", "stadt", "seit"]
 ROWS = [(150 + i % 50, ["Köln", "Ulm", "Bern"][i % 3], f"2021-03-{i % 28 + 1:02}") for i in range(400)]
@@ -204,6 +205,72 @@ def test_rows_are_drawn_that_meet_a_condition(released: Path, case: str) -> None
     assert result.exit_code == 0, result.stderr
     rows = pd.read_csv(released / "m.csv")
     assert len(rows) == len(rows.query(query)) == 300
+
+
+TYPED = {
+    "time": (sd.Time(), ["08:00:00", "21:30:15"]),
+    "clock": (sd.Time(format="%I:%M %p", resolution="min"), ["08:00 AM", "09:30 PM"]),
+    "moment": (sd.Datetime("2020-01-01", "2020-01-03"), ["2020-01-01 08:00:00", "2020-01-02 21:30:15"]),
+    "written moment": (
+        sd.Datetime("2020-01-01", "2020-01-03", format="%d/%m/%Y %H:%M"), ["01/01/2020 08:00", "02/01/2020 21:30"]
+    ),
+    "day": (sd.Date("2020-01-01", "2020-02-01"), ["2020-01-05", "2020-01-17"]),
+    "written day": (sd.Date("2020-01-01", "2020-02-01", format="%d.%m.%Y"), ["05.01.2020", "17.01.2020"]),
+    "length": (sd.Duration(0, 7200), ["0 days 00:10:00", "0 days 01:30:15"]),
+    "written length": (sd.Duration(0, 120, resolution="min", format="%H:%M"), ["00:10", "01:30"]),
+    "truth": (sd.Boolean(), ["True", "False"]),
+    "category": (sd.Categorical(["it's", "a = b"]), ["it's", "a = b"]),
+    "code": (sd.Categorical([1, 2]), ["1", "2"]),
+    "grade": (sd.Ordinal([1.5, 2.5]), ["1.5", "2.5"]),
+    "rest": (sd.Categorical(["a", "b"], other="other"), ["a", "other"]),
+    "whole": (sd.Integer(0, 5), ["1", "4"]),
+    "written whole": (sd.Integer(0, 5000, step=500, format="1,234"), ["1,500", "4,000"]),
+    "number": (sd.Continuous(0, 5, decimals=1), ["1.5", "4.0"]),
+    "written number": (sd.Continuous(0, 5000, step=0.5, format="1.234,50 €", words={"none": -1}), ["1.234,50 €", "none"]),
+    "exact": (sd.Decimal(0, 5, decimals=1), ["1.5", "4.0"]),
+}  # fmt: skip
+"""A column of each type that a file of texts can hold, and cells as they are read and written."""
+
+
+@pytest.fixture(scope="module")
+def typed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("typed")
+    table = pd.DataFrame({name: cells * 200 for name, (_, cells) in TYPED.items()})
+    table.to_csv(folder / "t.csv", index=False)
+    schema = sd.Schema({name: column for name, (column, _) in TYPED.items()})
+    sd.SyntheticRelease(schema=schema, epsilon=5.0, random_state=0).fit(sd.CsvSource(folder / "t.csv")).save(
+        folder / "t.release"
+    )
+    return folder
+
+
+def test_each_type_that_carries_information_has_a_value_to_be_given() -> None:
+    own = {kind for kind in COLUMN_TYPES.values() if kind.__module__.startswith("synthdp.")}
+    assert {type(column) for column, _ in TYPED.values()} == own - {sd.Identifier, Untyped, Weight}
+
+
+@pytest.mark.parametrize("name", TYPED)
+def test_a_cell_of_any_type_can_be_given_as_it_stands_in_a_file(typed: Path, name: str) -> None:
+    for cell in TYPED[name][1]:
+        result = run("sample", "t.release", "--rows", 20, "--given", f"{name}={cell}", "--out", "m.csv", cwd=typed)
+        assert result.exit_code == 0, result.stderr
+        assert set(pd.read_csv(typed / "m.csv", dtype=str, keep_default_na=False)[name]) == {cell}
+
+
+@pytest.mark.parametrize(
+    ("condition", "words"),
+    [
+        ("time=25:00", "'25:00'"),
+        ("day=2020-02-30", "'2020-02-30'"),
+        ("day=2019-12-31", "no value of column 'day'"),
+        ("written number=soon", "character"),
+        ("length=soon", "character"),
+    ],
+)
+def test_a_cell_that_the_column_cannot_hold_is_refused_in_one_sentence(typed: Path, condition: str, words: str) -> None:
+    result = run("sample", "t.release", "--given", condition, "--out", "bad.csv", cwd=typed)
+    assert (result.exit_code, len(result.stderr.splitlines())) == (2, 1)
+    assert words in result.stderr
 
 
 @pytest.mark.parametrize(

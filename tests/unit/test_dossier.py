@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import datetime as dt
 import hashlib
 import json
 import math
@@ -16,12 +17,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from hypothesis import given, strategies as st
 
 import synthdp as sd
 from synthdp.cli.main import main
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
-from synthdp.dossier import kept_release, publish_folder, write_folder
+from synthdp.dossier import check_folder, kept_release, publish_folder, write_folder
 from synthdp.errors import DataError, ParameterError
 from synthdp.queries.marginals import Marginals
 from synthdp.report.evidence import FILES
@@ -251,3 +253,20 @@ def test_the_command_publishes_a_table_and_then_its_release(tmp_path: Path, monk
     assert CliRunner().invoke(main, ["publish", "first/release", "--out", "second"]).exit_code == 0
     assert json.loads(done.stdout)["rows"] == len(pd.read_csv("second/synthetic.csv"))
     assert CliRunner().invoke(main, ["publish", "t.csv", "--out", "third"]).exit_code == 2
+
+
+@given(st.dates())
+def test_every_day_of_the_calendar_may_be_the_date_of_publication(day: dt.date) -> None:
+    check_folder(Path("no such folder"), About(date=day.isoformat()), ending=".csv", key=None)
+
+
+@pytest.mark.parametrize(
+    "date",
+    [
+        "2026-13-45", "2026-1-234", "2026-02-30", "2025-02-29", "0000-01-01", "20260131", "2026-W05-6", "2026-031",
+        "2026-01-31T00:00", " 2026-01-31", "2026-01-31\n", "26-01-31", "٢٠٢٦-٠١-٣١", "",
+    ],
+)  # fmt: skip
+def test_a_date_that_is_no_day_is_refused(date: str) -> None:
+    with pytest.raises(ParameterError, match="day of the calendar"):
+        check_folder(Path("no such folder"), About(date=date), ending=".csv", key=None)

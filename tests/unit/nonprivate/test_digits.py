@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import example, given, strategies as st
 
 from synthdp import Continuous, Integer, Ordinal, SyntheticRelease
-from synthdp.nonprivate.digits import lattice_of, outer, settings_of
-from synthdp.nonprivate.draft_schema import draft_schema
+from synthdp.nonprivate.digits import Lattice, lattice_of, odd_share, outer, settings_of
+from synthdp.nonprivate.draft_schema import OF_ROUNDED, draft_schema
 from synthdp.schema.numbers import spacing
 from synthdp.schema.schema import Schema
 from synthdp.schema.schema_json import from_document
@@ -142,6 +144,43 @@ def odd_rows() -> dict[str, tuple[np.ndarray, float]]:
 def test_a_few_rows_of_more_digits_are_rounded_where_nothing_is_lost(case: str) -> None:
     values, expected = odd_rows()[case]
     assert float(spacing(drafted(values).decimals, drafted(values).step)) == expected
+
+
+@given(
+    st.sampled_from([1, 2, 5, 25, 100, 18]),
+    st.integers(0, 5),
+    st.integers(0, 17),
+    st.lists(st.integers(-(10**5), 10**5), min_size=1, max_size=30, unique=True),
+    st.lists(st.integers(-(10**5), 10**5), max_size=30, unique=True),
+)
+@example(5, 1, 0, [1, 2, 3], [4])  # halves
+@example(100, 0, 0, [*range(20)], [7])  # hundreds
+def test_the_share_of_rounded_rows_is_that_of_rows_between_the_steps(step, decimals, offset, on, between):
+    """Of any step, whole or not, and wherever its multiples begin."""
+    spacing, first = Fraction(step, 10**decimals), Fraction(offset % step, 10**decimals)
+    numbers = {float(first + k * spacing): 2 for k in on}
+    numbers |= {float(first + (k + Fraction(37, 100)) * spacing): 3 for k in between}
+    share = odd_share(numbers, Lattice(spacing, first))
+    assert share == pytest.approx(3 * len(between) / (2 * len(on) + 3 * len(between)))
+
+
+def comment_on(values):
+    (entry,) = draft_schema(FrameSource(pd.DataFrame({"x": values})))["columns"]
+    return entry["comment"]
+
+
+@pytest.mark.parametrize("step", [1, 0.5, 0.25, 0.2, 0.125, 0.05, 0.1, 2, 5, 100])
+def test_a_draft_says_that_numbers_are_rounded_only_where_some_are(step):
+    said = OF_ROUNDED[: OF_ROUNDED.index("{")]
+    assert said not in comment_on(np.arange(4000) * step)
+
+
+@pytest.mark.parametrize("step", [10, 100, 1000])
+def test_a_draft_says_in_how_many_rows_a_number_is_rounded_to_a_round_one(step):
+    values = np.repeat(np.arange(2000) * step, 2)
+    values[:3000:375] += 7
+    assert drafted(values).step == step
+    assert OF_ROUNDED.format(share="0.20 %") in comment_on(values)
 
 
 def test_one_number_stays_the_only_one():

@@ -1,11 +1,14 @@
 """How cells are written, read off a table for a draft, in several languages; nothing that few rows have is named."""
 
+import random
 import warnings
+from collections import Counter
 
 import numpy as np
 import pandas as pd
 import pytest
 from english_dates import english_dates
+from hypothesis import example, given, settings, strategies as st
 
 import synthdp as sd
 from synthdp.errors import DraftWarning
@@ -80,6 +83,64 @@ def test_a_format_is_found_and_gives_the_cells_back(name: str) -> None:
 )
 def test_codes_and_words_are_left_as_they_are(cells: list[str]) -> None:
     assert kind_as_written(dict.fromkeys(cells, 1)) is None
+
+
+SEVERAL = {
+    "days and a word": [f"{d:02}/{m:02}/2019" for m in range(1, 13) for d in range(1, 29)] * 5 + ["unknown"] * 3,
+    "grouped thousands and versions": [f"2.{i}.1" for i in range(6)] + [f"1'{i:03}" for i in range(330)],
+    "two currencies": [f"{i},50 €" for i in range(150)] + [f"{i},50 kr" for i in range(150)],
+    "two kinds of blanks": [f"{i}\u202f{i + 100}" for i in range(1, 200)]
+    + [f"{i}\xa0{i + 500}" for i in range(1, 200)],
+    "days, a few of another form": days("%d.%m.%Y") + days("%Y-%m-%d", 7),
+    "clocks, and a frequent word": days("%H:%M:%S") * 3 + ["midday"] * 20,
+    "words and days": [f"note {i}" for i in range(300)] + days("%d.%m.%Y"),
+    "levels that are equally frequent": [f"level {i}" for i in range(40)] * 12,
+    "numbers that are equally frequent": [f"{i * i}.5" for i in range(30)] * 50 + [f"{i}" for i in range(900)],
+}
+"""Texts of columns that are not all alike."""
+
+
+@pytest.mark.parametrize(
+    ("case", "form"),
+    [
+        ("days and a word", "%d/%m/%Y"),
+        ("grouped thousands and versions", "1'234.#"),
+        ("days, a few of another form", "%d.%m.%Y"),
+        ("clocks, and a frequent word", "%H:%M:%S"),
+        ("words and days", None),
+    ],
+)
+def test_a_format_is_found_wherever_the_rows_that_it_does_not_read_stand(case: str, form: str | None) -> None:
+    counts = Counter(SEVERAL[case])
+    for order in (list(counts), list(counts)[::-1], sorted(counts), sorted(counts, key=counts.__getitem__)):
+        kind = kind_as_written({text: counts[text] for text in order})
+        assert (None if kind is None else kind.format) == form
+
+
+@given(st.sampled_from([*SEVERAL]), st.integers(0, 2**32 - 1))
+@example("days and a word", 1)
+def test_the_order_of_the_texts_does_not_change_their_format(case: str, seed: int) -> None:
+    counts = Counter(SEVERAL[case])
+    shuffled = random.Random(seed).sample(list(counts), len(counts))
+    assert kind_as_written({text: counts[text] for text in shuffled}) == kind_as_written(counts)
+
+
+@settings(max_examples=8)
+@given(st.lists(st.sampled_from([*SEVERAL]), min_size=1, max_size=3, unique=True), st.integers(0, 2**32 - 1))
+@example(["levels that are equally frequent", "numbers that are equally frequent", "two currencies"], 0)
+def test_the_order_of_the_rows_does_not_change_a_draft(cases: list[str], seed: int) -> None:
+    table = pd.DataFrame({case: pd.Series(SEVERAL[case], dtype=object) for case in cases})
+    shuffled = table.sample(frac=1, random_state=seed, ignore_index=True)
+    assert drafted(shuffled).to_json() == drafted(table).to_json()
+
+
+def test_the_order_of_the_rows_of_a_file_does_not_change_its_draft(tmp_path) -> None:
+    rows = SEVERAL["days and a word"]
+    for name, lines in (("last", rows), ("first", rows[::-1])):
+        (tmp_path / f"{name}.csv").write_text("\n".join(["day", *lines, ""]))
+    last, first = (drafted(sd.CsvSource(tmp_path / f"{name}.csv")) for name in ("last", "first"))
+    assert first.to_json() == last.to_json()
+    assert (first["day"].format, first["day"].resolution) == ("%d/%m/%Y", "D")
 
 
 def drafted(table: object) -> Draft:

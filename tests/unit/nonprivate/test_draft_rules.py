@@ -57,6 +57,19 @@ def test_orders_that_nearly_all_rows_keep_are_proposed_but_not_those_of_chance_o
     assert orders == {("start", "end"), ("low", "middle"), ("middle", "high")}
 
 
+@pytest.mark.parametrize("end", [0, 1])
+def test_the_order_of_the_rows_does_not_change_what_is_proposed(end: int) -> None:
+    """The few rows that break the rules stand together, at either end of a long table."""
+    rng = np.random.default_rng(2)
+    low, town = rng.integers(0, 900, 40_000), rng.integers(0, 40, 40_000)
+    found = pd.DataFrame({"low": low, "high": low + rng.integers(0, 900, 40_000), "town": town, "region": town // 5})
+    found = found.astype({"town": str, "region": str})
+    found.loc[:599, "high"] = 0
+    found.loc[:599, "region"] = rng.integers(0, 8, 600).astype(str)
+    rules = {type(rule).__name__ for rule in drafted(found[:: (1, -1)[end]].reset_index(drop=True)).proposed}
+    assert rules == {"LessEqual", "Derived"}
+
+
 def test_a_column_that_follows_from_another_is_proposed_with_its_values(proposed) -> None:
     (rule,) = (one for one in proposed if isinstance(one, sd.Derived))
     assert (rule.column, rule.of) == ("grade", "sub")

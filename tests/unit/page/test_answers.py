@@ -7,10 +7,13 @@ import itertools
 from types import SimpleNamespace
 
 import pytest
+from hypothesis import example, given, strategies as st
 
 from synthdp import Boolean, Categorical, Integer, Schema
 from synthdp.errors import SchemaError, SynthDPError
 from synthdp.page.asking import (
+    LABELLED,
+    SHORT,
     answer_of,
     column_of,
     date_of,
@@ -236,6 +239,95 @@ def test_a_line_of_the_sheet_says_what_the_card_says(typed):
     made = answer_of("c", typed, [], {})
     again = answer_of("c", from_short(in_short(made), made["typed"]), [], {})
     assert again["entry"] == made["entry"]
+
+
+LEVELS = st.text(st.sampled_from('ab1"|\\ \n\r\t\u2028\u00e9') | st.characters(codec="utf-8"), max_size=6)
+WHOLE = st.integers(-(10**18) + 1, 10**18 - 1)
+TYPED_LEVELS = st.text(LEVELS.map(lambda text: text[:1] or "a"), max_size=12)
+LIMITS = {
+    "integer": st.integers(-(10**9), 10**9), "continuous": st.floats(-1e9, 1e9), "date": st.dates(),
+    "datetime": st.datetimes(), "time": st.times(),
+}  # fmt: skip
+
+
+def same_again(made):
+    """What the form and the line of an answer say, once more."""
+    form = answer_of("c", made["typed"], [], {})
+    line = in_short(made)
+    sheet = answer_of(
+        "c", {**from_short(line.strip(), {}), **{k: v for k, v in made["typed"].items() if k in KEPT}}, [], {}
+    )
+    return [column_of(one["entry"]) == column_of(made["entry"]) for one in (form, sheet)]
+
+
+KEPT = ("type", "complete", "source", "resolution", "decimals", "words")
+"""What the sheet keeps of the form."""
+
+
+@given(
+    st.text(LEVELS.map(lambda text: text[:1] or "a"), max_size=12),
+    st.lists(LEVELS, max_size=4),
+    st.sampled_from([*LABELLED]),
+)
+@example("yes", [], "categorical")
+@example("5", [], "ordinal")
+@example("", ["a|b"], "categorical")
+@example("not known", [], "categorical")
+@example("known: age | 0 to 5", [], "categorical")
+@example("", ["Oslo ", "Oslo"], "categorical")
+@example("", ["one\ntwo"], "categorical")
+@example('"high" | low', ['"a|b"', '" a"', "\\"], "ordinal")
+def test_a_list_of_any_values_goes_back_into_the_form_and_into_its_line_of_the_sheet(levels, ticked, kind):
+    try:
+        made = answer_of("c", {"how": "list", "levels": levels, "type": kind, "source": "s"}, ticked, {})
+    except SchemaError:  # an empty list, or values that no column may have
+        return
+    assert same_again(made) == [True, True]
+
+
+@given(st.one_of(st.lists(one, min_size=1, max_size=4, unique=True) for one in (LEVELS, WHOLE)))
+@example(["yes"])
+@example(["1", "2"])
+@example([1])
+def test_the_list_of_a_document_goes_back_into_the_form_and_into_its_line_of_the_sheet(levels):
+    try:
+        made = from_document({"name": "c", "type": "categorical", "levels": levels, "source": "d"})
+    except SchemaError:
+        return
+    assert same_again(made) == [True, True]
+
+
+@given(st.sampled_from([*LIMITS]).flatmap(lambda kind: st.tuples(st.just(kind), LIMITS[kind], LIMITS[kind])))
+def test_any_limits_go_back_into_the_form_and_into_their_line_of_the_sheet(limits):
+    kind, lower, upper = limits
+    try:
+        made = answer_of(
+            "c", {"how": "limits", "type": kind, "lower": str(lower), "upper": str(upper), "source": "s"}, [], {}
+        )
+    except SchemaError:  # the wrong way round
+        return
+    assert same_again(made) == [True, True]
+
+
+@pytest.mark.parametrize(
+    "entry", [{"type": "time"}, {"type": "time", "lower": "08:00"}, {"type": "duration", "lower": 0, "upper": 9}]
+)
+def test_limits_of_a_document_go_into_their_line_of_the_sheet(entry):
+    made = from_document({"name": "c", "source": "d", **entry})
+    assert same_again(made) == [True, True]
+
+
+@pytest.mark.parametrize("how", [*SHORT, "known"])
+def test_every_other_answer_goes_into_its_line_of_the_sheet(how):
+    made = answer_of("c", {"how": how, "known": "age", "type": "integer"}, [], {})
+    again = answer_of("c", from_short(in_short(made), {"type": "integer"}), [], {})
+    assert again["entry"] == made["entry"]
+
+
+def test_quotation_marks_around_a_value_that_needs_none_belong_to_it():
+    typed = {"how": "list", "levels": '"high" | low', "source": "s"}
+    assert answer_of("c", typed, [], {})["entry"]["levels"] == ['"high"', "low"]
+    assert answer_of("c", typed | {"levels": '"a|b" | c'}, [], {})["entry"]["levels"] == ["a|b", "c"]
 
 
 @pytest.mark.parametrize("text", ["0 to 120", "0..120", "0 \u2013 120", " 0  to  120 "])
