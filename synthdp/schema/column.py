@@ -6,6 +6,8 @@ what proposes types (drafts and discovery) names the classes.
 
 from __future__ import annotations
 
+import decimal
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields
@@ -208,9 +210,9 @@ class Column(ABC):
     def may_hold(self, value: object) -> bool:
         """Return whether a rule may name a value, as JSON writes it, for this column.
 
-        Here it may name any number, even beyond the bounds, if the column holds numbers or times.
+        Here it may name any finite number, even beyond the bounds, if the column holds numbers or times.
         """
-        return self.measured and isinstance(value, (int, float)) and not isinstance(value, bool)
+        return self.measured and is_finite_number(value)
 
     def number_of(self, value: Any) -> int | float:
         """Return the number by which the package stores a value that a user names, such as microseconds for a date.
@@ -362,11 +364,24 @@ def check_column(name: str, column: object) -> None:
 
 
 def number(value: Any) -> int | float:
-    """Return a number (also a NumPy scalar) as a Python number; raise TypeError for anything else, booleans included."""
+    """Return a number (also a NumPy scalar or a decimal) as a Python number; raise TypeError for anything else.
+
+    Booleans are something else.
+    """
+    if isinstance(value, decimal.Decimal):
+        return float(value)
     plain = value.item() if hasattr(value, "dtype") and getattr(value, "ndim", 1) == 0 else value
     if isinstance(plain, bool) or not isinstance(plain, (int, float)):
         raise TypeError(type(value).__name__)
     return plain
+
+
+def is_finite_number(value: object) -> bool:
+    """Return whether a value is a number that a float can hold, and no boolean."""
+    try:
+        return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:
+        return False
 
 
 def _is_short_text(text: object) -> bool:

@@ -7,7 +7,6 @@ to grid indices.
 
 from __future__ import annotations
 
-import datetime as dt
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -18,11 +17,15 @@ import numpy as np
 
 from synthdp.errors import InternalError, SchemaError
 from synthdp.schema.column import Column, Steps, is_complete
+from synthdp.schema.plain_values import plain
 
 __all__ = ["RULE_KINDS", "CalendarDate", "Combinations", "Constraint", "Forbidden", "Iff", "Implies", "LessEqual"]
 
 SHORTER_MONTHS = (4, 6, 9, 11)
 """Numbers of the months with 30 days; with February, these decide which days a date rule excludes."""
+
+LONGEST_SHOWN = 80
+"""Most characters of a value in a message.  More fill the line; fewer cut texts that people write."""
 
 
 class Constraint(ABC):
@@ -414,19 +417,25 @@ def _as_list(given: object) -> list[Any]:
 
     A range is a tuple in the list.  It is given as a tuple, or as a list within a list, as in JSON.
     """
+    if isinstance(given, (np.ndarray, range)) or hasattr(given, "to_list"):  # also columns of pandas and polars
+        given = list(np.atleast_1d(given) if isinstance(given, np.ndarray) else given)  # type: ignore[call-overload]
     if isinstance(given, (list, set, frozenset)):
-        return [
-            tuple(_plain(end) for end in value) if isinstance(value, (tuple, list)) else _plain(value)
-            for value in given
-        ]
-    return [tuple(_plain(end) for end in given)] if isinstance(given, tuple) else [_plain(given)]
+        return [_range(value) if isinstance(value, (tuple, list)) else plain(value) for value in given]
+    return [_range(given) if isinstance(given, tuple) else plain(given)]
 
 
-def _plain(value: object) -> object:
-    """Return a value as a rule keeps it: dates and datetimes as ISO text, NumPy scalars (not moments) as Python's."""
-    if isinstance(value, (dt.date, dt.datetime)):
-        return value.isoformat()
-    return value.item() if isinstance(value, np.generic) and not isinstance(value, np.datetime64) else value
+def _range(ends: Sequence[object]) -> tuple[Any, ...]:
+    """Return a range with ends as JSON can hold them: infinite ones are ``None``, no end.
+
+    Raise SchemaError if an end is another mark of missing values: it is hardly meant to be no end.
+    """
+    kept = [plain(end) for end in ends]
+    if any(new is None and end is not None for new, end in zip(kept, ends, strict=True)):
+        raise SchemaError("a range in a rule has an end that is missing or not a number: write None for no end")
+    for place, infinity in zip(range(len(kept)), (-math.inf, math.inf), strict=False):
+        if isinstance(kept[place], float) and kept[place] == infinity:
+            kept[place] = None
+    return tuple(kept)
 
 
 def _check_sides(kind: str, left: Mapping[str, Any], right: Mapping[str, Any], columns: Mapping[str, Column]) -> None:
@@ -485,9 +494,9 @@ def _check_values(values: Mapping[str, list[Any]], columns: Mapping[str, Column]
             raise SchemaError(f"a rule lists no value for column {name!r}: list at least one")
         for value in wanted:
             ends = _ends(name, column, value) if isinstance(value, tuple) else [value]
-            if not all(_may_hold(column, end) for end in ends):
+            if not all(can_hold(column, end) for end in ends):
                 raise SchemaError(
-                    f"a rule names the value {value!r}, which column {name!r} cannot hold: remove the value from "
+                    f"a rule names the value {shown(value)}, which column {name!r} cannot hold: remove the value from "
                     "the rule, or declare it in the column"
                 )
 
@@ -505,6 +514,20 @@ def _ends(name: str, column: Column, value: tuple[Any, ...]) -> list[Any]:
     return [end for end in value if end is not None]
 
 
-def _may_hold(column: Column, value: object) -> bool:
-    """Return whether a rule may name a value for a column: one of its kind, or ``None``, missing, if it is nullable."""
-    return column.nullable if value is None else column.may_hold(value)
+def can_hold(column: Column, value: object) -> bool:
+    """Return whether a rule may name a value for a column: one of its kind, or ``None``, missing, if it is nullable.
+
+    A schema file must be able to hold it, too.
+    """
+    if value is None:
+        return column.nullable
+    try:
+        return isinstance(value, (str, int, float)) and column.may_hold(value)
+    except (TypeError, ValueError):  # a value that cannot be compared
+        return False
+
+
+def shown(value: object) -> str:
+    """Return a value of a rule in one short line, for a message."""
+    line = " ".join(repr(value).split())
+    return line if len(line) <= LONGEST_SHOWN else f"{line[:LONGEST_SHOWN]}..."

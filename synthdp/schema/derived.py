@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import decimal
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,6 +16,7 @@ from synthdp.arrays import LARGEST_WHOLE, AnyArray
 from synthdp.errors import SchemaError
 from synthdp.schema.column import Column, Interval, Levels, Steps, is_complete
 from synthdp.schema.constraints import Constraint, register
+from synthdp.schema.plain_values import plain
 
 MOST_CHARACTERS = 1000
 """Most characters of an expression.  A safety limit, because it is parsed."""
@@ -477,5 +479,10 @@ def _pairs(column: str, values: object) -> dict[Any, Any]:
 
 
 def _plain(value: object) -> object:
-    """Return a NumPy scalar as a Python value, and anything else unchanged."""
-    return value.item() if isinstance(value, np.generic) else value
+    """Return a NumPy scalar or a decimal as a Python value, and anything else unchanged, also moments and lengths of time.
+
+    Those are no values of a lookup, and so are refused.
+    """
+    if isinstance(value, (np.datetime64, np.timedelta64)):  # NumPy would make plain integers of nanoseconds
+        return value
+    return plain(value) if isinstance(value, (np.generic, decimal.Decimal)) and value == value else value
