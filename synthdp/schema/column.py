@@ -37,6 +37,10 @@ LONGEST_SOURCE = 200
 """Most characters of a column's source, which the receipt prints in one line: where the declaration is known from.  A
 safety limit."""
 
+ROUNDING = Fraction(1, 10**6)
+"""Largest distance, in steps, of a number from the value of a column that it is taken for: ``0.1 * 3`` for 0.3.  Derived:
+sums and products of numbers of up to 9 digits are nearer; a number that is meant to lie between two steps is not."""
+
 
 @dataclass(frozen=True, slots=True)
 class Levels:
@@ -93,6 +97,31 @@ class Steps:
         whole = self.offset + step * self.size
         return whole if self.denominator is None else whole / self.denominator
 
+    def held(self, number: float) -> int | float | None:
+        """Return the value that a finite number is, apart from rounding errors of its arithmetic; ``None`` if it is none."""
+        if number in self.special:
+            return number
+        step = self._place(number)
+        near = round(step)
+        if not self.value(self.first) <= number <= self.value(self.last) or abs(step - near) > ROUNDING:
+            return None
+        found: int | float = self.value(near)
+        return found
+
+    def any_between(self, low: float | None, high: float | None) -> bool:
+        """Return whether a value, special ones apart, lies between two finite numbers, both included.
+
+        ``None`` is no end on that side.
+        """
+        first = self.first if low is None else max(self.first, math.ceil(self._place(low)))
+        last = self.last if high is None else min(self.last, math.floor(self._place(high)))
+        return first <= last
+
+    def _place(self, number: float) -> Fraction:
+        """Return where a number lies among the steps; that of a value is whole."""
+        exact = Fraction(repr(number)) if isinstance(number, float) else Fraction(number)  # 0.1 is 1/10
+        return (exact * (self.denominator or 1) - self.offset) / self.size
+
 
 @dataclass(frozen=True, slots=True)
 class Interval:
@@ -109,6 +138,15 @@ class Interval:
     lower: float
     upper: float
     special: tuple[float, ...] = ()
+
+    def held(self, number: float) -> int | float | None:
+        """Return the value that a number is, itself; ``None`` beyond the bounds."""
+        return number if self.lower <= number <= self.upper or number in self.special else None
+
+    def any_between(self, low: float | None, high: float | None) -> bool:
+        """Return whether a value, special ones apart, lies between two numbers, both included; ``None`` is no end."""
+        first = self.lower if low is None else max(self.lower, low)
+        return first <= (self.upper if high is None else min(self.upper, high))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ import numpy as np
 
 from synthdp.arrays import LARGEST_WHOLE, AnyArray
 from synthdp.errors import SchemaError
-from synthdp.schema.column import Column, Interval, Levels, Steps, is_complete
-from synthdp.schema.constraints import Constraint, register
+from synthdp.schema.column import Column, Interval, Levels, Steps, is_complete, is_finite_number
+from synthdp.schema.constraints import Constraint, can_hold, register, shown
 from synthdp.schema.plain_values import plain
 
 MOST_CHARACTERS = 1000
@@ -59,8 +59,9 @@ class Derived(Constraint):
     of
         Name of the column that is looked up in ``values``, instead of an expression.
     values
-        For every value that ``of`` may have, the value of this column.  A missing value, unless ``None`` is listed, gives
-        a missing one.
+        For every value that ``of`` may have, the value of this column, which it must be able to hold: between its bounds,
+        on its ``step`` and with no more than its ``decimals``.  A missing value, unless ``None`` is listed, gives a missing
+        one.
 
     Examples
     --------
@@ -230,8 +231,8 @@ def _looked_up(rule: Derived, column: Column, source: Column) -> Column:
         raise SchemaError(
             f"derived column {name!r} must have levels or numbers, because values= looks it up from another column"
         )
-    if not all(value is None or isinstance(value, (str, int, float)) for value in table.values()):
-        raise SchemaError(f"the values of derived column {name!r} must be texts, numbers or booleans")
+    if not all(value is None or isinstance(value, (str, bool)) or is_finite_number(value) for value in table.values()):
+        raise SchemaError(f"the values of derived column {name!r} must be texts, finite numbers or booleans")
     possible = values_of(source)
     missing = [value for value in possible if value is not None and value not in table]
     if missing:
@@ -249,8 +250,9 @@ def _looked_up(rule: Derived, column: Column, source: Column) -> Column:
     for value in wanted:
         if not _may_be(column, value):
             raise SchemaError(
-                f"values= of derived column {name!r} contains {value!r}, which column {name!r} cannot hold: change "
-                "values=, or declare this value in the column"
+                f"values= of derived column {name!r} contains {shown(value)}, which column {name!r} "
+                f"({column.in_words()}{_spacing_in_words(column)}) cannot hold: change values=, or declare this value in "
+                "the column"
             )
     return column
 
@@ -273,14 +275,23 @@ def _opened(column: Column, values: Sequence[Any]) -> Column:
 def _may_be(column: Column, value: Any) -> bool:
     """Return whether a derived column can hold a value of its lookup; a schema with any other value is refused.
 
-    It can hold its levels, numbers between its bounds (whole ones, if it is) and special values; steps do not matter.
+    It can hold its levels and special values, and numbers between its bounds, on its steps and with no more than its
+    decimals: a lookup is a public list, so another number in it is a slip to be shown, not one to be rounded silently.
     """
     if value is None:
         return column.nullable
-    if column.quantity != "number" or not column.may_hold(value):
-        return column.labelled and column.may_hold(value)
-    ends = _ends(column)
-    return (not column.whole or value == int(value)) and (ends[0] <= value <= ends[1] or value in ends)
+    if not can_hold(column, value):
+        return False
+    match column.support():
+        case (Interval() | Steps()) as support:
+            return support.held(value) is not None
+    return True
+
+
+def _spacing_in_words(column: Column) -> str:
+    """Return a column's declared step or decimals as the end of a phrase, or "" without any."""
+    declared = {name: getattr(column, name, None) for name in ("step", "decimals")}
+    return "".join(f", {name} {value}" for name, value in declared.items() if value is not None)
 
 
 def _computed(rule: Derived, column: Column, known: Mapping[str, Column]) -> Column:
