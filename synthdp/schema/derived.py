@@ -15,7 +15,7 @@ import numpy as np
 from synthdp.arrays import LARGEST_WHOLE, AnyArray
 from synthdp.errors import SchemaError
 from synthdp.schema.column import Column, Interval, Levels, Steps, is_complete, is_finite_number
-from synthdp.schema.constraints import Constraint, can_hold, register, shown
+from synthdp.schema.constraints import Constraint, can_hold, declared_as, register, shown
 from synthdp.schema.plain_values import plain
 
 MOST_CHARACTERS = 1000
@@ -248,11 +248,10 @@ def _looked_up(rule: Derived, column: Column, source: Column) -> Column:
     wanted = list(dict.fromkeys(lookup(rule, value) for value in possible))
     column = _opened(column, [value for value in wanted if value is not None])
     for value in wanted:
-        if not _may_be(column, value):
+        if not can_hold(column, value):  # a lookup is a public list: a slip in it is shown, not rounded silently
             raise SchemaError(
-                f"values= of derived column {name!r} contains {shown(value)}, which column {name!r} "
-                f"({column.in_words()}{_spacing_in_words(column)}) cannot hold: change values=, or declare this value in "
-                "the column"
+                f"values= of derived column {name!r} contains {shown(value)}, which column {name!r} cannot "
+                f"hold{declared_as(column)}: change values=, or declare this value in the column"
             )
     return column
 
@@ -270,28 +269,6 @@ def _opened(column: Column, values: Sequence[Any]) -> Column:
     if not all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values):
         return column
     return _between(column, min(values, default=0), max(values, default=1))
-
-
-def _may_be(column: Column, value: Any) -> bool:
-    """Return whether a derived column can hold a value of its lookup; a schema with any other value is refused.
-
-    It can hold its levels and special values, and numbers between its bounds, on its steps and with no more than its
-    decimals: a lookup is a public list, so another number in it is a slip to be shown, not one to be rounded silently.
-    """
-    if value is None:
-        return column.nullable
-    if not can_hold(column, value):
-        return False
-    match column.support():
-        case (Interval() | Steps()) as support:
-            return support.held(value) is not None
-    return True
-
-
-def _spacing_in_words(column: Column) -> str:
-    """Return a column's declared step or decimals as the end of a phrase, or "" without any."""
-    declared = {name: getattr(column, name, None) for name in ("step", "decimals")}
-    return "".join(f", {name} {value}" for name, value in declared.items() if value is not None)
 
 
 def _computed(rule: Derived, column: Column, known: Mapping[str, Column]) -> Column:

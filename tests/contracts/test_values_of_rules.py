@@ -15,9 +15,12 @@ import polars as pl
 import pytest
 
 import synthdp as sd
-from synthdp.domain.values import mask_of_values
+from synthdp.domain.grid import grid_of
+from synthdp.domain.rules import rules_of
+from synthdp.domain.values import grid_numbers, mask_of_values
 from synthdp.errors import SchemaError
 from synthdp.schema.column import COLUMN_TYPES, Column
+from synthdp.schema.plain_values import plain
 
 
 class Ward(str, enum.Enum):  # noqa: UP042 - the form in which a text of it is not its level
@@ -108,6 +111,7 @@ def test_a_value_that_a_schema_accepts_survives_its_file(column: Column) -> None
             json.loads(text, parse_constant=pytest.fail)  # neither NaN nor Infinity, which are no JSON
             again = sd.Schema.from_json(text)
             assert again == schema, given
+            assert len(rules_of(again)) >= len(again.constraints)  # no release refuses them
             assert [rule.in_words() for rule in again.constraints] == [rule.in_words() for rule in schema.constraints]
     assert (kept == 0) == (column.names_rows)
 
@@ -158,3 +162,91 @@ def test_a_release_whose_rule_names_a_moment_of_numpy_is_saved(tmp_path: Any) ->
     schema = sd.Schema({"day": sd.Date("2026-01-01", "2026-12-31"), "b": sd.Integer(0, 9)}, constraints=[rule])
     sd.SyntheticRelease(schema=schema, epsilon=5.0).fit(table).save(tmp_path / "release")
     assert sd.load(tmp_path / "release").output.schema == schema
+
+
+HOURS = [dt.timedelta(minutes=30 * i) for i in range(-1, 8)]
+NUMBERS = [-2, -1, 0, 0.1 * 3, 0.25, 0.3, 0.35, 1, 1.0, 2.5, 3, 4, 4.00001, 8.7, 9, 9.05, 9.5, 10, 500, -(2**63), 1e300]
+SMALL: dict[str, tuple[Column, list[Any]]] = {
+    "whole": (sd.Integer(0, 9), NUMBERS),
+    "whole in steps": (sd.Integer(1, 10, step=3, special=(-1, 8)), NUMBERS),
+    "real in steps": (sd.Continuous(0, 9, step=0.1), NUMBERS),
+    "real in steps from the lower bound": (sd.Continuous(-0.25, 9.5, step=0.25), NUMBERS),
+    "decimals": (sd.Continuous(0, 9, decimals=1, special=(0.25, 500)), NUMBERS),
+    "decimal": (sd.Decimal(0, 9), NUMBERS),
+    "days": (sd.Date("2026-01-01", "2026-01-03"), [dt.datetime(2026, 1, 1) + 10 * one for one in HOURS]),  # noqa: DTZ001
+    "hours": (
+        sd.Datetime("2026-01-01", "2026-01-01T02:15", resolution="h"),
+        [dt.datetime(2026, 1, 1) + one for one in HOURS],  # noqa: DTZ001
+    ),
+    "hours of a day": (sd.Time("01:00", "03:30", resolution="h"), [dt.time(i // 2, 30 * (i % 2)) for i in range(9)]),
+    "lengths": (sd.Duration(0, 2, resolution="h"), [*HOURS, 1, 1.5, 2, 3]),
+}
+
+
+def stored(column: Column, value: Any) -> float:
+    """Return a value as a number, those that arithmetic rounded as what they are meant to be."""
+    number = column.number_of(value)
+    return round(number, 9) if abs(number) < 1000 else number
+
+
+@pytest.mark.parametrize(("column", "values"), SMALL.values(), ids=SMALL)
+def test_a_rule_names_values_of_its_column_and_no_others(column: Column, values: list[Any]) -> None:
+    grid = grid_of(column)
+    numbers, _ = grid_numbers(column)
+    held = [stored(column, one) if column.quantity == "number" else one for one in numbers[: grid.releasable].tolist()]
+    for value in values:
+        meant = [place for place, one in enumerate(held) if one == stored(column, value)]
+        schema = made_with(column, value)
+        assert (schema is not None) == bool(meant), value
+        if schema is not None:
+            assert np.flatnonzero(mask_of_values(column, plain(value))).tolist() == meant
+
+
+@pytest.mark.parametrize(("column", "values"), SMALL.values(), ids=SMALL)
+def test_a_range_in_a_rule_is_one_of_values_of_its_column(column: Column, values: list[Any]) -> None:
+    grid = grid_of(column)
+    numbers, bound = grid_numbers(column)
+    for low, high in itertools.product([None, *values], repeat=2):
+        first = -np.inf if low is None else column.number_of(low)
+        last = np.inf if high is None else column.number_of(high)
+        meant = np.flatnonzero((numbers >= first) & (numbers <= last) & bound)
+        schema = made_with(column, (low, high))
+        assert (schema is not None) == bool((meant < grid.regular).any()), (low, high)
+        if schema is not None:
+            named = mask_of_values(column, (plain(low), plain(high)))
+            np.testing.assert_array_equal(np.flatnonzero(named), meant, err_msg=str((low, high)))
+
+
+REFUSED = {
+    "a fraction": (sd.Integer(0, 9), 2.5, r"2.5, which column 'x' cannot hold \(whole number, 0 to 9\)"),
+    "beyond the bounds": (sd.Integer(0, 9), 500, "500, which column 'x'"),
+    "off the step": (sd.Integer(0, 9, step=3), 4, r"4, which column 'x' cannot hold \(whole number, 0 to 9, step 3\)"),
+    "too many decimals": (
+        sd.Decimal(0, 9),
+        2.125,
+        r"2.125, which column 'x' cannot hold \(number, 0 to 9, decimals 2\)",
+    ),
+    "infinity": (sd.Continuous(0, 9), float("inf"), "inf, which column 'x'"),
+    "no moment": (sd.Date("2026-01-01", "2026-12-31"), "soon", "'soon', which column 'x'"),
+    "noon of a day": (sd.Date("2026-01-01", "2026-12-31"), "2026-01-02T12:00", "which column 'x'"),
+    "a range without a value": (sd.Integer(0, 9), (2.2, 2.8), r"the range \(2.2, 2.8\), in which column 'x'"),
+    "a range beyond the bounds": (sd.Continuous(0, 9), (10, 20), r"the range \(10, 20\), in which column 'x'"),
+    "ends that are exchanged": (sd.Integer(0, 9), (5, 2), r"lower end \(5\) is above its upper end \(2\)"),
+    "levels that are exchanged": (sd.Ordinal(["a", "b"]), ("b", "a"), r"lower end \('b'\) is above"),
+}
+
+
+@pytest.mark.parametrize(("column", "given", "message"), REFUSED.values(), ids=REFUSED)
+def test_what_a_column_cannot_hold_is_refused_when_the_schema_is_made(column: Column, given: Any, message: str) -> None:
+    for rule in (sd.Forbidden({"x": [given], "y": 0}), sd.Combinations(["y", "x"], [(0, 0), (1, [given])])):
+        columns = {"x": column, "y": sd.Integer(0, 9)}
+        with pytest.raises(SchemaError, match=message if isinstance(rule, sd.Forbidden) else "column 'x'"):
+            sd.Schema(columns, constraints=[rule])
+
+
+def test_rules_across_tables_are_refused_likewise() -> None:
+    tables = {"people": sd.Schema({"age": sd.Integer(0, 99)}), "visits": sd.Schema({"cost": sd.Decimal(0, 9)})}
+    relation = sd.Relation("people", "visits", key="id", at_most=3)
+    rule = sd.Forbidden({"people.age": (0, 17), "visits.cost": 2.125})
+    with pytest.raises(SchemaError, match="names the value 2"):
+        sd.DatabaseSchema(tables, relations=[relation], rules=[rule])

@@ -189,7 +189,9 @@ def test_what_is_looked_up_is_a_value_of_its_column_and_the_listed_one(column, v
 
 def test_the_value_that_a_looked_up_column_cannot_hold_is_named_with_what_it_can():
     rule = Derived("fives", of="code", values={"u": 0, "v": 5, "w": 3})
-    with pytest.raises(SchemaError, match=r"contains 3, which column 'fives' \(whole number, 0 to 10, step 5\)"):
+    with pytest.raises(
+        SchemaError, match=r"contains 3, which column 'fives' cannot hold \(whole number, 0 to 10, step 5\)"
+    ):
         Schema(COLUMNS, constraints=[rule])
 
 
