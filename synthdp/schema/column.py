@@ -118,7 +118,7 @@ class Steps:
         return first <= last
 
     def _place(self, number: float) -> Fraction:
-        """Return where a number lies among the steps; that of a value is whole."""
+        """Return where a number lies among the steps, a whole number for a value."""
         exact = Fraction(repr(number)) if isinstance(number, float) else Fraction(number)  # 0.1 is 1/10
         return (exact * (self.denominator or 1) - self.offset) / self.size
 

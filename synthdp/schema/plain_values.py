@@ -116,7 +116,7 @@ def _of_ticks(value: np.datetime64 | np.timedelta64) -> Any:
 
 
 def _is_missing(value: Any) -> bool:
-    """Return whether a value is a mark of missing values: ``None``, NaN, and those of NumPy and pandas."""
+    """Return whether a value is a mark of missing values: ``None``, NaN, NaT or NA of NumPy and pandas."""
     try:
         return value is None or bool(value != value)
     except (TypeError, ValueError, ArithmeticError):  # the truth of pandas' NA, of arrays and of signalling NaN
