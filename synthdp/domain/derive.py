@@ -11,7 +11,7 @@ from synthdp.arrays import AnyArray, BoolArray, GridIndices
 from synthdp.domain.encoder import Labels, Numbers, RawColumn, decode, encode
 from synthdp.domain.grid import grid_of, has_labels
 from synthdp.errors import ParameterError
-from synthdp.schema.column import Column
+from synthdp.schema.column import Column, Steps
 from synthdp.schema.derived import Derived, compute, lookup
 from synthdp.schema.schema import Schema
 
@@ -95,7 +95,9 @@ def _looked_up(rule: Derived, column: Column, source: RawColumn) -> RawColumn:
     place: AnyArray = np.array([-1 if value is None else number[value] for value in table])[codes]
     if has_labels(column):
         return Labels(known, place)
-    kind = np.int64 if column.whole else np.float64
+    kind, support = np.int64 if column.whole else np.float64, column.support()
+    if isinstance(support, Steps):  # exactly: a listed value may differ by rounding errors
+        known = [support.held(value) for value in known]
     numbers: Any = np.array([*known, 0], kind)
     return Numbers(numbers[place], place < 0 if (place < 0).any() else None)
 

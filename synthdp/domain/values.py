@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from synthdp.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from synthdp.arrays import LARGEST_WHOLE, AnyArray, BoolArray, FloatArray, IntArray
 from synthdp.domain.encoder import Numbers, decode, encode
 from synthdp.domain.grid import Grid, bounds_of, grid_of, has_labels, labels_of
 from synthdp.errors import ParameterError
@@ -221,7 +221,8 @@ def _number(column: Column, value: Any, name: str) -> FloatArray | IntArray:
     """
     try:
         found = column.number_of(value)
-        return np.array([found], np.float64) if isinstance(found, float) else np.array([found], np.int64)
+        whole = isinstance(found, int) and abs(found) <= LARGEST_WHOLE  # beyond, an end of a range beyond the bounds
+        return np.array([found], np.int64) if whole else np.array([found], np.float64)
     except (TypeError, ValueError, OverflowError):
         kind = type(column).__name__
         refusal = ParameterError(f"{value!r} is not a value of column {name!r}, which is of type {kind}")

@@ -239,6 +239,7 @@ class SyntheticModel:
         given: Mapping[str, Any] | None = None,
         block_rows: int = BLOCK_ROWS,
         first: int = 0,
+        part_of: int | None = None,
         format: TableFormat | None = None,  # noqa: A002
     ) -> Iterator[Any]:
         """Return an iterator over tables of at most ``block_rows`` sampled rows.
@@ -253,24 +254,40 @@ class SyntheticModel:
             Number of rows in memory at once.
         first
             Number of rows drawn elsewhere before; labels of identifiers start after theirs.
+        part_of
+            Number of rows of the whole sample, if other calls draw the rest of it; survey weights of these rows then add
+            up to their share of the population.  Default: these rows are the whole sample.
+
+        Raises
+        ------
+        ParameterError
+            As for `sample`, or if the whole sample has fewer rows than ``first`` and ``rows`` together.
         """
         wanted = whole("rows", self.rows if rows is None else rows, least=1)
         size = whole("block_rows", block_rows, least=1)
+        of = wanted if part_of is None else whole("part_of", part_of, least=first + wanted)
         check_enough_keys(self.schema, first + wanted)
-        return self._blocks(wanted, size, generator(random_state), given, first, format or self.format)
+        return self._blocks(wanted, size, generator(random_state), given, first, of, format or self.format)
 
     def _blocks(
-        self, rows: int, size: int, rng: Generator, given: Mapping[str, Any] | None, first: int, form: TableFormat
+        self,
+        rows: int,
+        size: int,
+        rng: Generator,
+        given: Mapping[str, Any] | None,
+        first: int,
+        of: int,
+        form: TableFormat,
     ) -> Iterator[Any]:
         """Yield tables of at most ``size`` sampled rows each.
 
-        Sums of survey weights are divided among the tables by their rows.
+        Sums of survey weights are divided among the ``of`` rows of the whole sample: each table has the share of its rows.
         """
         whole_sums = {} if given else self.populations
         for done in range(0, rows, size):
             some = min(size, rows - done)
             indices = self.sample_indices(some, rng, given=given)
-            sums = {name: one * some / rows for name, one in whole_sums.items()}
+            sums = {name: one * some / of for name, one in whole_sums.items()}
             yield form.build(
                 self.schema, _Values(self.schema, indices, rng, kept=given or (), first=first + done, sums=sums)
             )

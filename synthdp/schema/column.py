@@ -6,6 +6,8 @@ what proposes types (drafts and discovery) names the classes.
 
 from __future__ import annotations
 
+import decimal
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields
@@ -34,6 +36,10 @@ DISCOVERED = "discovered under noise"
 LONGEST_SOURCE = 200
 """Most characters of a column's source, which the receipt prints in one line: where the declaration is known from.  A
 safety limit."""
+
+ROUNDING = Fraction(1, 10**6)
+"""Largest distance, in steps, of a number from the value of a column that it is taken for: ``0.1 * 3`` for 0.3.  Derived:
+sums and products of numbers of up to 9 digits are nearer; a number that is meant to lie between two steps is not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +97,31 @@ class Steps:
         whole = self.offset + step * self.size
         return whole if self.denominator is None else whole / self.denominator
 
+    def held(self, number: float) -> int | float | None:
+        """Return the value that a finite number is, apart from rounding errors of its arithmetic; ``None`` if it is none."""
+        if number in self.special:
+            return number
+        step = self._place(number)
+        near = round(step)
+        if not self.value(self.first) <= number <= self.value(self.last) or abs(step - near) > ROUNDING:
+            return None
+        found: int | float = self.value(near)
+        return found
+
+    def any_between(self, low: float | None, high: float | None) -> bool:
+        """Return whether a value, special ones apart, lies between two finite numbers, both included.
+
+        ``None`` is no end on that side.
+        """
+        first = self.first if low is None else max(self.first, math.ceil(self._place(low)))
+        last = self.last if high is None else min(self.last, math.floor(self._place(high)))
+        return first <= last
+
+    def _place(self, number: float) -> Fraction:
+        """Return where a number lies among the steps, a whole number for a value."""
+        exact = Fraction(repr(number)) if isinstance(number, float) else Fraction(number)  # 0.1 is 1/10
+        return (exact * (self.denominator or 1) - self.offset) / self.size
+
 
 @dataclass(frozen=True, slots=True)
 class Interval:
@@ -107,6 +138,15 @@ class Interval:
     lower: float
     upper: float
     special: tuple[float, ...] = ()
+
+    def held(self, number: float) -> int | float | None:
+        """Return the value that a number is, itself; ``None`` beyond the bounds."""
+        return number if self.lower <= number <= self.upper or number in self.special else None
+
+    def any_between(self, low: float | None, high: float | None) -> bool:
+        """Return whether a value, special ones apart, lies between two numbers, both included; ``None`` is no end."""
+        first = self.lower if low is None else max(self.lower, low)
+        return first <= (self.upper if high is None else min(self.upper, high))
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,9 +248,9 @@ class Column(ABC):
     def may_hold(self, value: object) -> bool:
         """Return whether a rule may name a value, as JSON writes it, for this column.
 
-        Here it may name any number, even beyond the bounds, if the column holds numbers or times.
+        Here it may name any finite number, even beyond the bounds, if the column holds numbers or times.
         """
-        return self.measured and isinstance(value, (int, float)) and not isinstance(value, bool)
+        return self.measured and is_finite_number(value)
 
     def number_of(self, value: Any) -> int | float:
         """Return the number by which the package stores a value that a user names, such as microseconds for a date.
@@ -362,11 +402,24 @@ def check_column(name: str, column: object) -> None:
 
 
 def number(value: Any) -> int | float:
-    """Return a number (also a NumPy scalar) as a Python number; raise TypeError for anything else, booleans included."""
+    """Return a number (also a NumPy scalar or a decimal) as a Python number; raise TypeError for anything else.
+
+    Booleans are something else.
+    """
+    if isinstance(value, decimal.Decimal):
+        return float(value)
     plain = value.item() if hasattr(value, "dtype") and getattr(value, "ndim", 1) == 0 else value
     if isinstance(plain, bool) or not isinstance(plain, (int, float)):
         raise TypeError(type(value).__name__)
     return plain
+
+
+def is_finite_number(value: object) -> bool:
+    """Return whether a value is a number that a float can hold, and no boolean."""
+    try:
+        return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:
+        return False
 
 
 def _is_short_text(text: object) -> bool:

@@ -7,7 +7,6 @@ to grid indices.
 
 from __future__ import annotations
 
-import datetime as dt
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -17,12 +16,16 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from synthdp.errors import InternalError, SchemaError
-from synthdp.schema.column import Column, Steps, is_complete
+from synthdp.schema.column import Column, Interval, Levels, Steps, is_complete
+from synthdp.schema.plain_values import plain
 
 __all__ = ["RULE_KINDS", "CalendarDate", "Combinations", "Constraint", "Forbidden", "Iff", "Implies", "LessEqual"]
 
 SHORTER_MONTHS = (4, 6, 9, 11)
 """Numbers of the months with 30 days; with February, these decide which days a date rule excludes."""
+
+LONGEST_SHOWN = 80
+"""Most characters of a value in a message.  More fill the line; fewer cut texts that people write."""
 
 
 class Constraint(ABC):
@@ -414,19 +417,25 @@ def _as_list(given: object) -> list[Any]:
 
     A range is a tuple in the list.  It is given as a tuple, or as a list within a list, as in JSON.
     """
+    if isinstance(given, (np.ndarray, range)) or hasattr(given, "to_list"):  # also columns of pandas and polars
+        given = list(np.atleast_1d(given) if isinstance(given, np.ndarray) else given)  # type: ignore[call-overload]
     if isinstance(given, (list, set, frozenset)):
-        return [
-            tuple(_plain(end) for end in value) if isinstance(value, (tuple, list)) else _plain(value)
-            for value in given
-        ]
-    return [tuple(_plain(end) for end in given)] if isinstance(given, tuple) else [_plain(given)]
+        return [_range(value) if isinstance(value, (tuple, list)) else plain(value) for value in given]
+    return [_range(given) if isinstance(given, tuple) else plain(given)]
 
 
-def _plain(value: object) -> object:
-    """Return a value as a rule keeps it: dates and datetimes as ISO text, NumPy scalars (not moments) as Python's."""
-    if isinstance(value, (dt.date, dt.datetime)):
-        return value.isoformat()
-    return value.item() if isinstance(value, np.generic) and not isinstance(value, np.datetime64) else value
+def _range(ends: Sequence[object]) -> tuple[Any, ...]:
+    """Return a range with ends as JSON can hold them: infinite ones are ``None``, no end.
+
+    Raise SchemaError if an end is another mark of missing values: it is hardly meant to be no end.
+    """
+    kept = [plain(end) for end in ends]
+    if any(new is None and end is not None for new, end in zip(kept, ends, strict=True)):
+        raise SchemaError("a range in a rule has an end that is missing or not a number: write None for no end")
+    for place, infinity in zip(range(len(kept)), (-math.inf, math.inf), strict=False):
+        if isinstance(kept[place], float) and kept[place] == infinity:
+            kept[place] = None
+    return tuple(kept)
 
 
 def _check_sides(kind: str, left: Mapping[str, Any], right: Mapping[str, Any], columns: Mapping[str, Column]) -> None:
@@ -470,9 +479,9 @@ def _known(names: tuple[str, ...], columns: Mapping[str, Column]) -> None:
 
 
 def _check_values(values: Mapping[str, list[Any]], columns: Mapping[str, Column]) -> None:
-    """Raise SchemaError unless a rule lists, for columns of the schema, values or ranges of their kind.
+    """Raise SchemaError unless a rule lists, for columns of the schema, values that they can hold, or ranges of some.
 
-    Levels must be declared ones; numbers are not compared with the bounds here.
+    A range may go beyond the bounds of its column, and begin or end between two of its values.
     """
     _known(tuple(values), columns)
     for name, wanted in values.items():
@@ -484,27 +493,84 @@ def _check_values(values: Mapping[str, list[Any]], columns: Mapping[str, Column]
         if not wanted:
             raise SchemaError(f"a rule lists no value for column {name!r}: list at least one")
         for value in wanted:
-            ends = _ends(name, column, value) if isinstance(value, tuple) else [value]
-            if not all(_may_hold(column, end) for end in ends):
-                raise SchemaError(
-                    f"a rule names the value {value!r}, which column {name!r} cannot hold: remove the value from "
-                    "the rule, or declare it in the column"
-                )
+            if isinstance(value, tuple):
+                _check_range(name, column, value)
+            elif not can_hold(column, value):
+                raise _cannot_hold(name, column, value)
 
 
-def _ends(name: str, column: Column, value: tuple[Any, ...]) -> list[Any]:
-    """Return the ends of a range without ``None``, so that each can be checked; raise SchemaError if it is none.
-
-    It is none if the column has no order, or the tuple not two ends.
-    """
+def _check_range(name: str, column: Column, value: tuple[Any, ...]) -> None:
+    """Raise SchemaError unless a tuple is a range of an ordered column, with values of the column in it."""
     if not column.ordered or len(value) != 2:
         raise SchemaError(
             f"a rule has a tuple for column {name!r}, which means a range: write (lower, upper) for an ordered "
             "column, or list single values instead"
         )
-    return [end for end in value if end is not None]
+    for end in value:
+        if end is not None and _stored(column, end) is None:
+            raise _cannot_hold(name, column, end)
+    low, high = (None if end is None else _stored(column, end) for end in value)
+    if low is not None and high is not None and low > high:
+        raise SchemaError(
+            f"a rule has a range for column {name!r} whose lower end ({shown(value[0])}) is above its upper end "
+            f"({shown(value[1])}): exchange them, or give a list for single values"
+        )
+    match column.support():
+        case (Interval() | Steps()) as support if not support.any_between(low, high):
+            raise SchemaError(
+                f"a rule has the range {shown(value)}, in which column {name!r} has no value{declared_as(column)}: change "
+                "the range, or list single values instead"
+            )
 
 
-def _may_hold(column: Column, value: object) -> bool:
-    """Return whether a rule may name a value for a column: one of its kind, or ``None``, missing, if it is nullable."""
-    return column.nullable if value is None else column.may_hold(value)
+def _cannot_hold(name: str, column: Column, value: object) -> SchemaError:
+    """Return the error of a value that a rule names, and that its column cannot hold."""
+    return SchemaError(
+        f"a rule names the value {shown(value)}, which column {name!r} cannot hold{declared_as(column)}: remove the value "
+        "from the rule, or declare it in the column"
+    )
+
+
+def can_hold(column: Column, value: object) -> bool:
+    """Return whether a value is one of a complete column's: a level, or a number or time between its bounds, on its step.
+
+    ``None``, missing, is one of a nullable column.  A schema file must be able to hold the value, too.
+    """
+    if value is None:
+        return column.nullable
+    stored = _stored(column, value)
+    match column.support():
+        case (Interval() | Steps()) as support:
+            return stored is not None and support.held(stored) is not None
+    return stored is not None
+
+
+def _stored(column: Column, value: object) -> int | float | None:
+    """Return the number by which a column stores a value of its kind, or the place of a level; ``None`` for others.
+
+    The number may lie beyond the column's bounds or off its step.
+    """
+    try:
+        if not isinstance(value, (str, int, float)) or not column.may_hold(value):
+            return None
+        match column.support():
+            case Levels(levels):
+                return levels.index(value)
+        return column.number_of(value)
+    except (TypeError, ValueError, OverflowError):  # a value that cannot be compared, or a text that cannot be read
+        return None
+
+
+def declared_as(column: Column) -> str:
+    """Return how a column of numbers or times is declared, " (whole number, 0 to 9, step 3)", or "" for one of levels."""
+    if column.labelled:
+        return ""
+    settings = {name: getattr(column, name, None) for name in ("step", "decimals", "resolution")}
+    parts = [column.in_words(), *(f"{name} {value}" for name, value in settings.items() if value is not None)]
+    return f" ({', '.join(parts)})"
+
+
+def shown(value: object) -> str:
+    """Return a value of a rule in one short line, for a message."""
+    line = " ".join(repr(value).split())
+    return line if len(line) <= LONGEST_SHOWN else f"{line[:LONGEST_SHOWN]}..."

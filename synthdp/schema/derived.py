@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import decimal
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,8 +14,9 @@ import numpy as np
 
 from synthdp.arrays import LARGEST_WHOLE, AnyArray
 from synthdp.errors import SchemaError
-from synthdp.schema.column import Column, Interval, Levels, Steps, is_complete
-from synthdp.schema.constraints import Constraint, register
+from synthdp.schema.column import Column, Interval, Levels, Steps, is_complete, is_finite_number
+from synthdp.schema.constraints import Constraint, can_hold, declared_as, register, shown
+from synthdp.schema.plain_values import plain
 
 MOST_CHARACTERS = 1000
 """Most characters of an expression.  A safety limit, because it is parsed."""
@@ -57,8 +59,9 @@ class Derived(Constraint):
     of
         Name of the column that is looked up in ``values``, instead of an expression.
     values
-        For every value that ``of`` may have, the value of this column.  A missing value, unless ``None`` is listed, gives
-        a missing one.
+        For every value that ``of`` may have, the value of this column, which it must be able to hold: between its bounds,
+        on its ``step`` and with no more than its ``decimals``.  A missing value, unless ``None`` is listed, gives a missing
+        one.
 
     Examples
     --------
@@ -228,8 +231,8 @@ def _looked_up(rule: Derived, column: Column, source: Column) -> Column:
         raise SchemaError(
             f"derived column {name!r} must have levels or numbers, because values= looks it up from another column"
         )
-    if not all(value is None or isinstance(value, (str, int, float)) for value in table.values()):
-        raise SchemaError(f"the values of derived column {name!r} must be texts, numbers or booleans")
+    if not all(value is None or isinstance(value, (str, bool)) or is_finite_number(value) for value in table.values()):
+        raise SchemaError(f"the values of derived column {name!r} must be texts, finite numbers or booleans")
     possible = values_of(source)
     missing = [value for value in possible if value is not None and value not in table]
     if missing:
@@ -245,10 +248,10 @@ def _looked_up(rule: Derived, column: Column, source: Column) -> Column:
     wanted = list(dict.fromkeys(lookup(rule, value) for value in possible))
     column = _opened(column, [value for value in wanted if value is not None])
     for value in wanted:
-        if not _may_be(column, value):
+        if not can_hold(column, value):  # a lookup is a public list: a slip in it is shown, not rounded silently
             raise SchemaError(
-                f"values= of derived column {name!r} contains {value!r}, which column {name!r} cannot hold: change "
-                "values=, or declare this value in the column"
+                f"values= of derived column {name!r} contains {shown(value)}, which column {name!r} cannot "
+                f"hold{declared_as(column)}: change values=, or declare this value in the column"
             )
     return column
 
@@ -266,19 +269,6 @@ def _opened(column: Column, values: Sequence[Any]) -> Column:
     if not all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values):
         return column
     return _between(column, min(values, default=0), max(values, default=1))
-
-
-def _may_be(column: Column, value: Any) -> bool:
-    """Return whether a derived column can hold a value of its lookup; a schema with any other value is refused.
-
-    It can hold its levels, numbers between its bounds (whole ones, if it is) and special values; steps do not matter.
-    """
-    if value is None:
-        return column.nullable
-    if column.quantity != "number" or not column.may_hold(value):
-        return column.labelled and column.may_hold(value)
-    ends = _ends(column)
-    return (not column.whole or value == int(value)) and (ends[0] <= value <= ends[1] or value in ends)
 
 
 def _computed(rule: Derived, column: Column, known: Mapping[str, Column]) -> Column:
@@ -477,5 +467,10 @@ def _pairs(column: str, values: object) -> dict[Any, Any]:
 
 
 def _plain(value: object) -> object:
-    """Return a NumPy scalar as a Python value, and anything else unchanged."""
-    return value.item() if isinstance(value, np.generic) else value
+    """Return a NumPy scalar or a decimal as a Python value, and anything else unchanged, also moments and lengths of time.
+
+    Those are no values of a lookup, and so are refused.
+    """
+    if isinstance(value, (np.datetime64, np.timedelta64)):  # NumPy would make plain integers of nanoseconds
+        return value
+    return plain(value) if isinstance(value, (np.generic, decimal.Decimal)) and value == value else value

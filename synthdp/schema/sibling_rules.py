@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from synthdp.checks import whole
 from synthdp.errors import SchemaError
 from synthdp.schema.column import Column, Levels, Steps
-from synthdp.schema.constraints import Forbidden
+from synthdp.schema.constraints import Forbidden, can_hold, shown
 from synthdp.schema.relation import Relation
 
 MOST_ORDERED = 24
@@ -115,8 +115,8 @@ class RowsPerParent(SiblingRule):
     at_most: int | None = None
 
     def __post_init__(self) -> None:
-        given = self.values if isinstance(self.values, (list, tuple, set, frozenset)) else [self.values]
-        object.__setattr__(self, "values", list(Forbidden({"values": list(given)}).values["values"]))
+        given = list(self.values) if isinstance(self.values, tuple) else self.values
+        object.__setattr__(self, "values", list(Forbidden({"values": given}).values["values"]))
         object.__setattr__(self, "at_least", whole("at_least", self.at_least, least=0, most=1))
         if self.at_most is not None:
             object.__setattr__(self, "at_most", whole("at_most", self.at_most, least=self.at_least))
@@ -140,9 +140,9 @@ class RowsPerParent(SiblingRule):
                 f"a RowsPerParent rule lists no value of column {self.column!r}: list at least one in values"
             )
         for value in self.values:
-            if isinstance(value, tuple) or not (column.nullable if value is None else column.may_hold(value)):
+            if isinstance(value, tuple) or not can_hold(column, value):
                 raise SchemaError(
-                    f"a rule names the value {value!r}, which column {self.column!r} cannot hold: remove the value "
+                    f"a rule names the value {shown(value)}, which column {self.column!r} cannot hold: remove the value "
                     "from the rule, or declare it in the column"
                 )
         others = len({*levels, *([None] if column.nullable else [])} - set(self.values))

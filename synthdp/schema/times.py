@@ -14,8 +14,9 @@ import numpy as np
 
 from synthdp.arrays import LARGEST_WHOLE
 from synthdp.errors import SchemaError
-from synthdp.schema.column import Known, Quantity, Steps, number, register
+from synthdp.schema.column import Known, Quantity, Steps, is_finite_number, number, register
 from synthdp.schema.formats import LAST_YEAR, TimeFormat, checked, time_format
+from synthdp.schema.plain_values import length_of_text
 
 Moment: TypeAlias = str | dt.datetime | dt.date | np.datetime64
 
@@ -110,8 +111,8 @@ class Datetime(Known):
         return self if self.is_complete else replace(self, lower="2000-01-01", upper="2001-01-01")
 
     def may_hold(self, value: object) -> bool:
-        """Return whether a rule may name a value for this column: a text or a NumPy moment."""
-        return isinstance(value, (str, np.datetime64))
+        """Return whether a rule may name a value for this column: the text of a moment."""
+        return isinstance(value, str)
 
     def number_of(self, value: Any) -> int:
         """Return the number by which a text or moment is stored: microseconds since 1970 UTC."""
@@ -387,11 +388,15 @@ class Duration(Known):
         return self if self.is_complete else replace(self, lower=0, upper=1)
 
     def may_hold(self, value: object) -> bool:
-        """Return whether a rule may name a value for this column: a number of steps or a timedelta."""
-        return isinstance(value, (int, float, dt.timedelta)) and not isinstance(value, bool)
+        """Return whether a rule may name a value for this column: a number of steps, a timedelta or the text of one."""
+        if isinstance(value, str):
+            return length_of_text(value) is not None
+        return isinstance(value, dt.timedelta) or is_finite_number(value)
 
     def number_of(self, value: Any) -> int | float:
-        """Return the microseconds by which a timedelta, or a number of resolution steps, is stored."""
+        """Return the microseconds by which a timedelta, a text such as "1:30:00" or a number of steps is stored."""
+        if isinstance(value, str) and (found := length_of_text(value)) is not None:
+            return found
         if isinstance(value, (dt.timedelta, np.timedelta64)):
             return int(np.timedelta64(value, "us").astype(np.int64))
         return number(value) * RESOLUTIONS[self.resolution]

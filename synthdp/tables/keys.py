@@ -12,7 +12,7 @@ from synthdp.errors import DataError, ParameterError
 from synthdp.queries.supports import BETWEEN, MISSING, KeyList, key_of, part_of
 from synthdp.schema.columns import Column, Untyped
 from synthdp.schema.database import DatabaseSchema
-from synthdp.tables.columns.parse import micros_of_ticks
+from synthdp.schema.plain_values import micros_of_ticks
 from synthdp.tables.source import Source
 from synthdp.tables.sources.dataframe import FrameSource
 

@@ -14,11 +14,11 @@ from synthdp.domain.encoder import Labels, Numbers, RawColumn
 from synthdp.domain.grid import has_labels
 from synthdp.errors import FormatError
 from synthdp.schema.column import Column
+from synthdp.schema.plain_values import micros_of_ticks
 from synthdp.tables.columns import cast as casting
 from synthdp.tables.columns.parse import (
     all_missing,
     declared,
-    micros_of_ticks,
     some,
     taken,
     times,

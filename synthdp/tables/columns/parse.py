@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +20,7 @@ from synthdp.domain.encoder import (
 )
 from synthdp.domain.grid import has_labels, labels_of
 from synthdp.schema.column import Column
+from synthdp.schema.plain_values import length_of_text, micros_of_ticks
 from synthdp.schema.times import RESOLUTIONS
 from synthdp.tables.columns.plain import Opaque, micros_of
 
@@ -32,29 +32,12 @@ _EPOCH = dt.date(1970, 1, 1)
 
 _MICROSECOND = dt.timedelta(microseconds=1)
 """One microsecond, the unit in which times are stored."""
-_ATTOSECONDS = {"W": 604_800 * 10**18, "D": 86_400 * 10**18, "h": 3_600 * 10**18, "m": 60 * 10**18, "s": 10**18,
-                "ms": 10**15, "us": 10**12, "ns": 10**9, "ps": 10**6, "fs": 10**3, "as": 1}  # fmt: skip
-"""Attoseconds in each NumPy time unit; with the smallest unit all ratios are integers."""
-
-_CALENDAR = {"Y": 100_000, "M": 1_200_000}
-"""NumPy units of varying length (years, months), and the largest number of them that is converted exactly.  Larger ones
-are clipped to it, so that days do not overflow."""
 
 _TRUE = frozenset({"true", "t", "yes", "y", "on", "1", "1.0"})
 """Texts that mean true, in either case, as databases accept them."""
 
 _FALSE = frozenset({"false", "f", "no", "n", "off", "0", "0.0"})
 """Texts that mean false, in either case, as databases accept them."""
-
-_CLOCK = re.compile(
-    r"(?:(?P<days>-?\d+) days?,? ?)?(?:(?P<sign>[+-])?(?P<h>\d+):(?P<m>\d\d):(?P<s>\d\d)(?:\.(?P<f>\d+))?)?"
-)
-"""A regular expression of a duration as Python and databases write it: "1 day, 2:03:04.5"."""
-
-_ISO_LENGTH = re.compile(
-    r"(?P<minus>-)?P(?:(?P<days>-?\d+)D)?(?:T(?:(?P<h>\d+)H)?(?:(?P<m>\d+)M)?(?:(?P<s>\d+)(?:\.(?P<f>\d+))?S)?)?"
-)
-"""A regular expression of a duration in ISO 8601: "P1DT2H"."""
 
 
 def declared(labels: Labels, column: Column) -> RawColumn:
@@ -267,35 +250,5 @@ def _length(value: Any) -> int | None:
     if isinstance(value, dt.timedelta):
         return int(value // _MICROSECOND)
     if isinstance(value, str):
-        return _length_of_text(value.strip())
+        return length_of_text(value.strip())
     return None
-
-
-def micros_of_ticks(value: np.datetime64 | np.timedelta64) -> int | None:
-    """Return the microseconds of a NumPy moment or duration, clipped to 62 bits.
-
-    ``None`` for months and years of duration.
-    """
-    resolution, count = np.datetime_data(value.dtype)
-    ticks = int(value.astype(np.int64)) * count
-    if resolution in _CALENDAR:
-        if isinstance(value, np.timedelta64):
-            return None
-        years = _CALENDAR[resolution]
-        near = np.array([max(-years, min(ticks, years))], f"datetime64[{resolution}]")
-        return int(near.astype("datetime64[D]").astype(np.int64)[0]) * RESOLUTIONS["D"]
-    if resolution not in _ATTOSECONDS:
-        return None
-    return max(-LARGEST_WHOLE, min(ticks * _ATTOSECONDS[resolution] // _ATTOSECONDS["us"], LARGEST_WHOLE))
-
-
-def _length_of_text(text: str) -> int | None:
-    """Return the microseconds of a duration in a text, or ``None`` if it is none."""
-    found = _ISO_LENGTH.fullmatch(text) or _CLOCK.fullmatch(text)
-    if not found or not any(found[part] for part in ("days", "h", "m", "s")):
-        return None
-    groups = found.groupdict()
-    fraction = int(((groups["f"] or "") + "000000")[:6])
-    clock = (int(groups["h"] or 0) * 3600 + int(groups["m"] or 0) * 60 + int(groups["s"] or 0)) * 1_000_000 + fraction
-    total = int(groups["days"] or 0) * RESOLUTIONS["D"] + (-clock if groups.get("sign") == "-" else clock)
-    return -total if groups.get("minus") else total

@@ -178,11 +178,13 @@ class Sampler(Protocol):
         random_state: int,
         block_rows: int,
         first: int,
+        part_of: int,
         format: TableFormat,  # noqa: A002
     ) -> Iterator[Any]:
         """Yield ``rows`` synthetic rows as tables of at most ``block_rows`` rows, in ``format``.
 
-        ``first`` is the number of rows drawn elsewhere before: labels of identifiers start after theirs.
+        ``first`` is the number of rows drawn elsewhere before: labels of identifiers start after theirs.  ``part_of`` is
+        the number of rows of the whole sample, by which survey weights are scaled.
         """
         ...
 
@@ -214,7 +216,7 @@ def sample_on_spark(
     seeds = generator(random_state).integers(2**63, size=partitions).tolist()
     ends = [rows * i // partitions for i in range(partitions + 1)]
     form = TableFormat.default(sampler.schema, library="pyarrow")
-    example = next(iter(sampler.sample_blocks(1, random_state=0, block_rows=1, first=0, format=form)))
+    example = next(iter(sampler.sample_blocks(1, random_state=0, block_rows=1, first=0, part_of=rows, format=form)))
     _check_workers(session)
     parts = session.range(0, partitions, 1, partitions)
     with _own_python(session):
@@ -233,7 +235,7 @@ class _Drawing:
                 first, stop = self._ends[number], self._ends[number + 1]
                 for table in self._sampler.sample_blocks(
                     stop - first, random_state=self._seeds[number], block_rows=COUNTED_ROWS, first=first,
-                    format=self._form,
+                    part_of=self._ends[-1], format=self._form,
                 ):  # fmt: skip
                     yield from table.to_batches()
 

@@ -168,6 +168,25 @@ def test_blocks_of_a_file_add_up_to_the_same(tmp_path):
     assert pd.read_csv(tmp_path / "t.csv")["perwt"].sum() == pytest.approx(made.release_.model.populations["perwt"])
 
 
+@pytest.mark.parametrize("rows", [[1000], [400, 600], [1, 2, 997], [250] * 4])
+def test_parts_of_a_table_that_are_drawn_apart_add_up_to_the_population(rows):
+    made = released(survey().astype({"perwt": float}))
+    (population,) = made.release_.model.populations.values()
+    found = 0.0
+    for number, some in enumerate(rows):
+        first = sum(rows[:number])
+        blocks = made.release_.model.sample_blocks(
+            some, random_state=number, block_rows=300, first=first, part_of=sum(rows)
+        )
+        found += sum(block["perwt"].sum() for block in blocks)
+    assert found == pytest.approx(population)
+
+
+def test_a_part_that_is_larger_than_its_table_is_refused():
+    with pytest.raises(ParameterError, match="part_of"):
+        usual()[1].release_.model.sample_blocks(60, first=50, part_of=100)
+
+
 def test_the_population_and_its_shares_are_near_the_real_ones():
     table, made = usual()
     synthetic = made.sample()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import decimal
+
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
@@ -13,6 +15,7 @@ from synthdp import (
     Combinations,
     Continuous,
     Datetime,
+    Decimal,
     Derived,
     Identifier,
     Iff,
@@ -20,7 +23,10 @@ from synthdp import (
     LessEqual,
     Schema,
 )
+from synthdp.domain.derive import derive
+from synthdp.domain.encoder import Labels, decode, encode
 from synthdp.errors import SchemaError
+from synthdp.schema.column import Steps
 from synthdp.schema.csv_format import CsvFormat
 from synthdp.schema.derived import compute
 
@@ -38,6 +44,12 @@ COLUMNS = {
     "label": Categorical(),
     "small": Integer(0, 5),
     "month": Integer(0, 12),
+    "fives": Integer(0, 10, step=5),
+    "halves": Continuous(0.25, 10.25, step=0.5),
+    "cents": Decimal(0, 10),
+    "tens": Continuous(0, 10, decimals=0),
+    "open fives": Integer(step=5),
+    "open cents": Continuous(decimals=2),
     "day": Integer(1, 31),
 }
 REFUSED = {
@@ -74,6 +86,23 @@ REFUSED = {
     "a label for no value": Derived("label", of="code", values={"u": "U", "v": "V", "w": "W", "z": "Z"}),
     "a label beyond the bounds": Derived("small", of="code", values={"u": 1, "v": 2, "w": 6}),
     "a label that is no whole number": Derived("small", of="code", values={"u": 1, "v": 2, "w": 2.5}),
+    "a label that is off the step": Derived("fives", of="code", values={"u": 0, "v": 5, "w": 3}),
+    "a label that is off the step from the lower bound": Derived(
+        "halves", of="code", values={"u": 0.25, "v": 0.75, "w": 1}
+    ),
+    "a label that has more decimals": Derived("cents", of="code", values={"u": 1, "v": 2.5, "w": 0.125}),
+    "a label that has decimals": Derived("tens", of="code", values={"u": 1, "v": 2.5, "w": 3}),
+    "a label that is off the step of open bounds": Derived("open fives", of="code", values={"u": 0, "v": 12, "w": 25}),
+    "a label that has more decimals than open bounds": Derived(
+        "open cents", of="code", values={"u": 0, "v": 1.5, "w": 1.255}
+    ),
+    "an infinite label": Derived("real", of="code", values={"u": 0, "v": 1, "w": float("inf")}),
+    "an infinite label of open bounds": Derived("whole", of="code", values={"u": 0, "v": 1, "w": float("inf")}),
+    "a label that is no number": Derived("open cents", of="code", values={"u": 0, "v": 1, "w": float("nan")}),
+    "a label that no float can hold": Derived("whole", of="code", values={"u": 0, "v": 1, "w": 10**400}),
+    "a moment of nanoseconds for a level": Derived(
+        "label", of="code", values={"u": 0, "v": 1, "w": np.datetime64("2026-01-01", "ns")}
+    ),
     "a text for a number": Derived("whole", of="code", values={"u": 1, "v": 2, "w": "3"}),
     "a missing label in a column that has none": Derived("label", of="code", values={"u": "U", "v": "V", "w": None}),
     "a list for a label": Derived("label", of="code", values={"u": ["U"], "v": "V", "w": "W"}),
@@ -126,6 +155,44 @@ def test_what_cannot_be_derived_is_refused_in_one_sentence_when_it_is_declared(r
     assert 20 < len(str(refused.value)) < 400
     assert "\n" not in str(refused.value)
     assert refused.value.__context__ is None or refused.value.__suppress_context__
+
+
+LOOKED_UP = {
+    "a step": (Integer(0, 10, step=5, nullable=True), [0, 5.0, 10, None]),
+    "a step from the lower bound": (Continuous(0.25, 10.25, step=0.5), [0.25, 0.75, 10.25]),
+    "decimals and a special value off them": (Continuous(0, 10, decimals=1, special=[2.55]), [0.3, 2.55, 10]),
+    "sums and products that are rounded": (Continuous(0, 10, decimals=1), [0.1 * 3, 0.1 + 0.7, 7 * 1.1]),
+    "decimal numbers": (Decimal(0, 10), [decimal.Decimal("0.29"), decimal.Decimal("9.99"), decimal.Decimal(1)]),
+    "open bounds": (Integer(step=5), [-15, 0, 40]),
+    "open decimals": (Continuous(decimals=2), [-1.25, 0.29, 3]),
+    "an interval": (Continuous(0, 1), [0, 1 / 3, 1]),
+}
+
+
+@pytest.mark.parametrize(("column", "values"), LOOKED_UP.values(), ids=LOOKED_UP)
+def test_what_is_looked_up_is_a_value_of_its_column_and_the_listed_one(column, values):
+    levels = list(map(str, range(len(values))))
+    columns = {"key": Categorical(levels), "found": column}
+    rule = Derived("found", of="key", values=dict(zip(levels, values, strict=True)))
+    schema = Schema(columns, constraints=[rule])
+    schema = Schema.from_json(schema.to_json())
+    found = derive(schema, schema.derived["found"], {"key": Labels(levels, np.arange(len(values)))})
+    listed = np.array([np.nan if value is None else float(value) for value in values])
+    missing = np.isnan(listed)
+    assert np.array_equal(missing, np.zeros(len(values), bool) if found.missing is None else found.missing)
+    np.testing.assert_allclose(found.values[~missing], listed[~missing], rtol=1e-12)
+    said = schema.outputs["found"]
+    if isinstance(said.support(), Steps):
+        again = decode(said, encode(said, found))
+        np.testing.assert_array_equal(again.values[~missing], found.values[~missing])
+
+
+def test_the_value_that_a_looked_up_column_cannot_hold_is_named_with_what_it_can():
+    rule = Derived("fives", of="code", values={"u": 0, "v": 5, "w": 3})
+    with pytest.raises(
+        SchemaError, match=r"contains 3, which column 'fives' cannot hold \(whole number, 0 to 10, step 5\)"
+    ):
+        Schema(COLUMNS, constraints=[rule])
 
 
 def test_nothing_but_derived_columns_is_no_schema():

@@ -30,7 +30,7 @@ from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.distances import MarginalDistances
 from synthdp.queries.linear import Total
 from synthdp.queries.marginals import Marginals, all_cliques
-from synthdp.schema.columns import Boolean, Categorical, Continuous, Datetime, Identifier, Integer
+from synthdp.schema.columns import Boolean, Categorical, Continuous, Datetime, Identifier, Integer, Weight
 from synthdp.schema.schema import Schema
 from synthdp.tables.sources.dataframe import FrameSource
 from synthdp.tables.sources.parquet import ParquetSource
@@ -310,6 +310,17 @@ def test_synthetic_rows_are_drawn_on_the_executors_and_repeat_by_their_seed(spar
     assert frames[0]["age"].between(0, 90).all()
     assert set(frames[0]["city"].dropna()) <= {"Oslo", "Rome"}
     assert frames[0].sort_values("id").reset_index(drop=True).equals(frames[1].sort_values("id").reset_index(drop=True))
+
+
+@LANDING
+def test_weights_of_all_partitions_together_add_up_to_the_population(spark):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"city": rng.choice(["Oslo", "Rome"], 3000), "weight": rng.uniform(10, 200, 3000)})
+    schema = Schema({"city": Categorical(["Oslo", "Rome"]), "weight": Weight(1, 1000)})
+    model = SyntheticRelease(schema=schema, epsilon=5.0, random_state=0).fit(table).release_.output
+    for partitions in (1, 3):
+        weights = sample_on_spark(spark, model, 1000, partitions=partitions, random_state=5).toPandas()["weight"]
+        assert weights.sum() == pytest.approx(model.populations["weight"])
 
 
 def test_each_executor_writes_its_part_of_the_synthetic_rows(spark, tmp_path):
