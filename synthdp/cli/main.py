@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -27,8 +27,10 @@ from synthdp.cli.result_commands import answer, nonprivate_evaluate, report, ris
 from synthdp.cli.schema_commands import schema
 from synthdp.cli.series_commands import series
 from synthdp.errors import ParameterError, SynthDPError, budget_told, tell_of_budget
-from synthdp.schema.column import Column
 from synthdp.schema.csv_format import CsvFormat
+
+if TYPE_CHECKING:
+    from synthdp.schema.column import Column
 
 EPSILON = click.option("--epsilon", type=float, default=1.0, show_default=True, help="The privacy loss.")
 """The option --epsilon of `demo` and `release`.  The default is a convention."""
