@@ -704,12 +704,13 @@ class Curator:
                     ledger.give_back(entry)
                     self._vault.entries.remove(entry)
                     self._vault.reserved = [one for one in self._vault.reserved if one[1] is not entry]
+                self._vault.given_up.append((early.whole, None))
                 return None
             spent = sum(part[0] for part in self._account.spent) / components(self.budget)[0]
             cost = early.cost(spent)
             if ledger is not None and entry is not None:
                 cost = ledger.commit(entry, cost) or cost
-            self._vault.given_up = cost
+            self._vault.given_up.append((early.whole, cost))
         return cost
 
     @property
@@ -731,7 +732,7 @@ class Curator:
     def became(self) -> str:
         """A sentence that says how much of the budget is spent, to add to the error of a release that failed."""
         vault = self._vault
-        cost = vault.given_up or (vault.charged and vault.charged.total)
+        cost = vault.spent()
         if not vault.entries:
             return f"{cost} is spent, and no ledger records it" if vault.items else NOTHING_SPENT
         numbers = ", ".join(map(str, vault.entries))

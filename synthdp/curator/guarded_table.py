@@ -14,7 +14,7 @@ from synthdp.errors import PrivacyError
 from synthdp.measurements import Measurements, NoiseLaw
 from synthdp.privacy.budget import Account
 from synthdp.privacy.calibration import Calibration, calibrate
-from synthdp.privacy.loss import PrivacyLoss
+from synthdp.privacy.loss import PrivacyLoss, components
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.privacy.receipt import CuratorTerms, Item
 from synthdp.queries.protocol import KeyStatistic, Statistic
@@ -94,7 +94,7 @@ class GuardedTable:
     rows
         About how many rows there are: their public number, or as a discovery told; 0 if neither was asked for.
     given_up
-        The real cost of an account that was given up, or ``None``.
+        Of each account that was given up, what was charged for it and its real cost, ``None`` if it was nothing.
     charged
         The budget of the first curator of the table, with all that was charged to it.
     """
@@ -121,8 +121,19 @@ class GuardedTable:
         self.measured: list[Measurements] = []
         self.rows = 0.0
         self.given_back = False
-        self.given_up: PrivacyLoss | None = None
+        self.given_up: list[tuple[PrivacyLoss, PrivacyLoss | None]] = []
         self.charged: Account | None = None
+
+    def spent(self) -> PrivacyLoss | None:
+        """Return the loss of all that was charged, with the real costs of accounts that were given up."""
+        if self.charged is None:
+            return None
+        parts = [*self.charged.spent]
+        for charged, real in self.given_up:
+            if components(charged) in parts:  # not that of an account inside another one
+                parts.remove(components(charged))
+                parts += [] if real is None else [components(real)]
+        return Account(self.charged.budget, parts).total
 
     @property
     def schema(self) -> Schema:

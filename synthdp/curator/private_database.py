@@ -97,6 +97,18 @@ class PrivateDatabase(PrivateTable):
             self._stored = store
         return self._stored
 
+    @property
+    def _unit_columns(self) -> tuple[str, ...]:
+        """The columns that together name a person."""
+        schema = self.declared if self.layout is None else self.layout.schema
+        if schema is None:
+            raise InternalError("a private database needs a schema")
+        return schema.person_keys
+
+    def _unit_of(self, raw: Mapping[str, RawColumn]) -> RawColumn:
+        """Return the person of each row of a block, as records have it."""
+        return joined([raw[name] for name in self._unit_columns])
+
     def rows(self) -> int:
         """Return the exact number of persons.
 

@@ -120,17 +120,24 @@ class PrivateTable:
         self.reads += 1
         source = self.open()
         if columns not in self._keys:
-            unit = self.adjacency.unit
-            extra = columns if unit is None or unit in columns else (*columns, unit)
             counts: Counter[str] = Counter()
             seen: dict[object, int] = {}
-            for raw in source.blocks({}, extra=extra):
-                if unit is not None:
-                    kept = first_rows(raw[unit], rows=self.adjacency.rows, seen=seen)
+            for raw in source.blocks({}, extra=tuple(dict.fromkeys([*columns, *self._unit_columns]))):
+                if self._unit_columns:
+                    kept = first_rows(self._unit_of(raw), rows=self.adjacency.rows, seen=seen)
                     raw = {name: rows_of(raw[name], kept) for name in columns}
                 counts.update(count_keys([raw[name] for name in columns]))
             self._keys[columns] = dict(counts)
         return self._keys[columns]
+
+    @property
+    def _unit_columns(self) -> tuple[str, ...]:
+        """The columns that name the unit of a row; none if each row is a unit."""
+        return () if self.adjacency.unit is None else (self.adjacency.unit,)
+
+    def _unit_of(self, raw: Mapping[str, RawColumn]) -> RawColumn:
+        """Return the unit of each row of a block that holds the unit's columns."""
+        return raw[str(self.adjacency.unit)]
 
     def exact(self, statistic: Statistic | KeyStatistic) -> Totals:
         """Return a statistic's exact integer sums, (k,), without noise.

@@ -347,13 +347,13 @@ class DatabaseSchema:
                 )
             if relation.parent != self.root:
                 self._check_row_key(relation)
-            for name, key in ((name, key) for key in relation.keys for name in (relation.parent, relation.child)):
-                column = self.tables[name].outputs.get(key)
-                if column is not None and not isinstance(column, Identifier):
-                    raise SchemaError(
-                        f"column {key!r} of table {name!r} is a key, of which synthetic rows get new values: leave it out "
-                        "of the schema, and copy what it says, such as a year, into a second column"
-                    )
+        for name, key in [(table, key) for table in self.tables for key in self.keys_of(table)]:
+            column = self.tables[name].outputs.get(key)
+            if column is not None and not isinstance(column, Identifier):
+                raise SchemaError(
+                    f"column {key!r} of table {name!r} is a key, of which synthetic rows get new values: leave it out "
+                    "of the schema, and copy what it says, such as a year, into a second column"
+                )
 
     def _check_row_key(self, relation: Relation) -> None:
         """Raise SchemaError unless the key of a relation below the root has a column of the parent's own.

@@ -51,7 +51,7 @@ class SiblingRule(ABC):
 
 @dataclass(frozen=True, slots=True)
 class UniquePerParent(SiblingRule):
-    """A rule: no two rows of one parent row have the same value of a column; missing values are exempt.
+    """A rule: no two rows of one parent row have the same value of a column; missing and special values are exempt.
 
     For the column that orders the rows, declare ``unique=True`` in `Relation` instead.
 
@@ -64,7 +64,7 @@ class UniquePerParent(SiblingRule):
     --------
     >>> from synthdp import UniquePerParent
     >>> UniquePerParent("diagnoses.code").in_words()
-    'no two rows of one parent row have the same diagnoses.code'
+    'no two rows of one parent row have the same diagnoses.code, but for missing and special values'
     """
 
     kind: ClassVar[str] = "unique_per_parent"

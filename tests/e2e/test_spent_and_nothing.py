@@ -201,6 +201,18 @@ def test_an_error_says_what_was_spent_and_not_what_might_have_been(tmp_path):
     assert failing(ledger=tmp_path / "l.sqlite").startswith("ε = 0.375 is in the ledger as entries 1, 2")
 
 
+def test_the_real_cost_of_an_account_is_added_to_what_else_was_spent(tmp_path):
+    queries = one_ways(domain_of(SCHEMA))
+    book = sd.Ledger(tmp_path / "l.sqlite")
+    with sd.Curator(table(), schema=SCHEMA, budget=sd.PureDP(1.0), ledger=book) as curator:
+        curator.measure(queries, spend=sd.PureDP(0.5))
+        account = curator.open_account(ends=(0.1,))
+        account.measure(queries, spend=sd.PureDP(0.05))
+        account.give_up()
+        assert curator.became.startswith("ε = 0.55 is in the ledger as entries 1, 2")
+    assert sum(entry.loss.epsilon for entry in book.entries()) == pytest.approx(0.55)
+
+
 def test_a_run_that_ends_before_its_first_answer_may_be_made_again_under_its_key(monkeypatch, tmp_path):
     once = sd.Ledger(tmp_path / "l.sqlite", key="spring")
     release = sd.SyntheticRelease(schema=SCHEMA, ledger=once)

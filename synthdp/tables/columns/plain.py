@@ -236,6 +236,8 @@ def _written(value: Any) -> str | None:
         return f"moment:{_nanoseconds(value.asm8)}"
     if kind is dt.datetime:
         return f"moment:{micros_of(value) * 1000}"
+    if kind is np.datetime64 and np.datetime_data(value.dtype)[0] in NANOSECONDS:
+        return None if np.isnat(value) else f"moment:{_nanoseconds(value)}"
     if kind is pd.Period:
         return f"period:{value.freqstr}:{value.ordinal}"
     if kind is pd.Interval:

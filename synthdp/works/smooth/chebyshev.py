@@ -342,8 +342,10 @@ class TensorWithMisfits(LinearFamily):
         return {j: int(cells[0]) for j, cells in found.items() if len(cells)}
 
     def to_saved(self, store: Store) -> dict[str, Any]:
-        """Return the tensor, with all of its settings, as a document for a file."""
-        return {"tensor": store.write(self.tensor)}
+        """Return the tensor's settings as a document for a file: the whole tensor only if it has growth or points."""
+        if self.tensor.growth or self.tensor.points is not None:
+            return {"tensor": store.write(self.tensor)}
+        return {"domain": store.write(self.domain), "t": self.tensor.t, "unit": self.tensor.denominator}
 
     @classmethod
     def of_saved(cls, document: Mapping[str, Any], source: DocumentSource) -> TensorWithMisfits:

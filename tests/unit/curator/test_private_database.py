@@ -17,6 +17,7 @@ from synthdp.curator import private_database as module
 from synthdp.curator.contribution import joined
 from synthdp.domain.encoder import Labels
 from synthdp.domain.histories import NO_PARENT_ROW, REPEATED_ROW, STATE, Layout
+from synthdp.privacy.neighbors import Adjacency
 from synthdp.tables.columns.plain import written
 from synthdp.tables.sources.file_source import source_at
 
@@ -222,3 +223,25 @@ def test_a_curator_of_persons_answers_for_persons_and_says_whom_it_protects() ->
 def test_tables_that_are_not_those_of_the_schema_are_refused(tables: object, said: str) -> None:
     with pytest.raises(sd.errors.DataError, match=said):
         sd.Curator(tables, schema=SCHEMAS["pattern"], budget=sd.PureDP(1.0))
+
+
+@pytest.mark.parametrize("name", ["keys of several columns", "child of a child"])
+def test_record_keys_of_persons_are_counted_by_the_persons_that_are_joined(name: str) -> None:
+    """One person in many root rows, in all spellings of its key: one row of it counts, as one record is it."""
+    schema = SCHEMAS[name]
+    tables = frames([Person((True,), ((0, "a"),))], schema)
+    spellings = [4, "4", "4.0", "4.00", Decimal(4), 4.0]
+    for table in tables:
+        tables[table] = tables[table].iloc[:0]
+    root = {key: ["s"] * len(spellings) for key in ("id", "area")} | {"number": spellings, "p": [True] * len(spellings)}
+    root |= {schema.person_keys[-1]: spellings}
+    tables["persons"] = pd.DataFrame(root, dtype=object)
+    private, _ = module.private_database(tables, schema, Adjacency(unit=schema.unit))
+    assert sum(private.key_counts(("p",)).values()) == 1 == len(codes_of(tables, LAYOUTS[name]))
+
+
+@pytest.mark.parametrize("units", [("s", "ms"), ("us", "ns"), ("s", "ns")])
+def test_one_moment_is_one_key_in_any_resolution(units: tuple[str, str]) -> None:
+    moments = [np.datetime64("2020-02-03T04:05:06", unit) for unit in units]
+    stamps = [pd.Timestamp(moments[0]), pd.Timestamp(moments[0]).to_pydatetime()]
+    assert len({written(value) for value in (*moments, *stamps)}) == 1

@@ -61,6 +61,13 @@ def test_a_schema_comes_back_from_its_file(name: str, tmp_path: Path) -> None:
             ),
             "add the column",
         ),
+        (
+            lambda: sd.DatabaseSchema(
+                {**TABLES, "x": sd.Schema({"w": sd.Boolean(), "id": sd.Integer(0, 100)})},
+                [related(), related(parent="rows", child="x", key="row")],
+            ),
+            "column 'id' of table 'x' is a key",
+        ),
         (lambda: related(key=()), "tuple of names"),
         (lambda: related(key=("id", "")), "tuple of names"),
         (lambda: related(key=("id", "id")), "once"),
