@@ -184,7 +184,7 @@ def _bytes(text: str) -> bytes:
     return b"\xff" + text.encode(errors="surrogatepass")  # its surrogates stand for no bytes
 
 
-_WHOLE = re.compile(r"(-?(?:0|[1-9][0-9]{0,17}))(?:\.0+)?")
+_WHOLE = re.compile(r"(-?(?:0|[1-9][0-9]{0,37}))(?:\.0+)?")
 """Texts of whole numbers as typed tables hold them: without leading zeros, which tell keys apart."""
 
 
