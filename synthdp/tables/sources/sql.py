@@ -28,6 +28,7 @@ from synthdp.tables.refusals import asking, inserting, reading
 from synthdp.tables.source import Bound
 from synthdp.tables.sources.dataframe import FrameSource
 from synthdp.tables.sql.bounding import digest_of
+from synthdp.tables.sql.catalogue import identities
 from synthdp.tables.sql.counting import counting_query, listing_query, product_queries, repeated
 from synthdp.tables.sql.encoding import WORDS, Stages, encoded, packed_sql, packs_of, stages_of, unpacked
 from synthdp.tables.sql.links import Cells, Link
@@ -351,6 +352,23 @@ class SqlSource:
     def address(self) -> str | None:
         """A text that identifies the table by its database's address, without user and password; ``None`` for a query."""
         return None if self._table is None else f"{self._place} {quoted_table(self._table, 'sql')}"
+
+    def identities(self) -> tuple[str, ...]:
+        """Return what the database says of the table, by whatever address it was reached; nothing for a query.
+
+        Raises
+        ------
+        DataError
+            If the database cannot be reached.
+        """
+        if self._table is None:
+            return ()
+        with asking():
+            link = self._open("read")
+            try:
+                return identities(link, self._table, self._place)
+            finally:
+                link.close()
 
     def forget(self) -> None:
         """End the transaction and drop the temporary table; the next query begins a new one."""

@@ -173,9 +173,13 @@ def quoted_table(table: str, dialect: str) -> str:
 
     A quoted part may hold dots.
     """
+    return ".".join(quoted(name, dialect) for name in parts_of(table))
+
+
+def parts_of(table: str) -> list[str]:
+    """Return the parts of a table's name, such as its schema and the table, without their quotation marks."""
     whole = re.fullmatch(r'(?:"(?:[^"]|"")*"|[^."]+)(?:\.(?:"(?:[^"]|"")*"|[^."]+))*', table)
     if whole is None:  # a quote that quotes nothing is a part of the name
-        return ".".join(quoted(name, dialect) for name in table.split("."))
+        return table.split(".")
     parts = re.findall(r'"(?:[^"]|"")*"|[^."]+', table)
-    names = [part[1:-1].replace('""', '"') if part.startswith('"') else part for part in parts]
-    return ".".join(quoted(name, dialect) for name in names)
+    return [part[1:-1].replace('""', '"') if part.startswith('"') else part for part in parts]
