@@ -130,6 +130,14 @@ def _sqlite_identities(link: Link, parts: Sequence[str], place: str) -> tuple[st
     return ()
 
 
+def declared_types(link: Link, table: str) -> dict[str, str]:
+    """Return the types that a table of SQLite was declared with, by column; "" for a column without one."""
+    texts = [SelectedColumn(f"c{i}", "text", arrives=pa.string()) for i in range(2)]
+    *schema, name = parts_of(table)
+    given = ", ".join(_literal(one) for one in [name, *schema[-1:]])
+    return dict(_rows(link, f"SELECT name, type FROM pragma_table_info({given})", texts))  # type: ignore[arg-type]  # noqa: S608
+
+
 def foreign_keys(link: Link, tables: Mapping[str, str]) -> list[ForeignKey]:
     """Return the foreign keys between some tables, from the database's catalogue; no row is read.
 

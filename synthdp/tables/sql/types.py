@@ -146,6 +146,18 @@ def as_arrow(array: pa.Array, wanted: pa.DataType | None) -> pa.Array:
     return array.cast(wanted)
 
 
+_AFFINITIES = (
+    ("INT", pa.int64()), ("CHAR", pa.string()), ("CLOB", pa.string()), ("TEXT", pa.string()), ("REAL", pa.float64()),
+    ("FLOA", pa.float64()), ("DOUB", pa.float64()), ("DEC", pa.float64()), ("NUM", pa.float64()),
+)  # fmt: skip
+"""SQLite's rules of a declared type, in their order: what it contains, and the Arrow type that suits it."""
+
+
+def affinity(declared: str) -> pa.DataType:
+    """Return the Arrow type that suits a type as it was declared in SQLite; text if it says nothing, such as a date."""
+    return next((suits for part, suits in _AFFINITIES if part in declared.upper()), pa.string())
+
+
 NAMES = {
     "postgresql": "postgres", "psycopg": "postgres", "psycopg2": "postgres", "pg8000": "postgres", "redshift": "redshift",
     "sqlite": "sqlite", "sqlite3": "sqlite", "duckdb": "duckdb", "mysql": "mysql", "mariadb": "mysql", "pymysql": "mysql",
