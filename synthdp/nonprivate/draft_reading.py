@@ -77,7 +77,9 @@ def kind_of_objects(source: Source, name: str, kind: Column) -> Column:
     if unbound and types and types <= {int, float}:
         return Integer() if types == {int} else Continuous()
     if unbound and not isinstance(kind, Categorical):
-        return kind if types != {str} else Categorical()
+        if types != {str}:
+            return kind
+        kind = Categorical()
     if types == {str}:
         written = kind_as_written(levels)
         if written is not None and written.cells is not None and (isinstance(kind, Untyped) or not is_usual(written)):

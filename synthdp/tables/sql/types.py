@@ -148,13 +148,15 @@ def as_arrow(array: pa.Array, wanted: pa.DataType | None) -> pa.Array:
 
 _AFFINITIES = (
     ("INT", pa.int64()), ("CHAR", pa.string()), ("CLOB", pa.string()), ("TEXT", pa.string()), ("REAL", pa.float64()),
-    ("FLOA", pa.float64()), ("DOUB", pa.float64()), ("DEC", pa.float64()), ("NUM", pa.float64()),
+    ("FLOA", pa.float64()), ("DOUB", pa.float64()), ("BOOL", pa.int64()), ("DEC", pa.float64()), ("NUM", pa.float64()),
+    ("DATETIME", pa.timestamp("us")), ("TIMESTAMP", pa.timestamp("us")), ("DATE", pa.date32()),
 )  # fmt: skip
-"""SQLite's rules of a declared type, in their order: what it contains, and the Arrow type that suits it."""
+"""SQLite's rules of a declared type, in their order: what it contains, and the Arrow type that suits it.  Dates, which
+SQLite has no type for, are added."""
 
 
 def affinity(declared: str) -> pa.DataType:
-    """Return the Arrow type that suits a type as it was declared in SQLite; text if it says nothing, such as a date."""
+    """Return the Arrow type that suits a type as it was declared in SQLite; text if it says nothing."""
     return next((suits for part, suits in _AFFINITIES if part in declared.upper()), pa.string())
 
 
