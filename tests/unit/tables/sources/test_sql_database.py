@@ -93,6 +93,22 @@ def test_foreign_keys_of_the_catalogue_make_the_relations(door: Any) -> None:
     database.forget()
 
 
+def test_a_foreign_key_with_other_names_is_refused_with_the_way_that_works() -> None:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute(TABLES[0].format(""))
+        connection.execute("CREATE TABLE visits (person BIGINT REFERENCES persons (id), year INTEGER)")
+        connection.executemany("INSERT INTO persons VALUES (?, ?)", [(i, "fm"[i % 2]) for i in range(100)])
+        connection.executemany("INSERT INTO visits VALUES (?, ?)", [(i, 2010 + i % 10) for i in range(100)])
+        with pytest.raises(DataError, match=r"give queries in which key .* and write the sd\.Relation yourself"):
+            sd.SqlDatabase(connection, ["persons", "visits"]).relations(at_most={"visits": 2})
+        renamed = {"persons": "persons", "visits": "SELECT person AS id, year FROM visits"}
+        written = [sd.Relation("persons", "visits", key="id", at_most=2)]
+        with pytest.warns(DraftWarning):
+            drafted = sd.draft(sd.SqlDatabase(connection, renamed), relations=written)
+    assert drafted.relations == tuple(written)
+    assert list(drafted.tables["visits"].schema) == ["year"]
+
+
 @pytest.mark.sampled
 def test_synthetic_tables_are_all_there_and_joined_or_none_is(door: Any) -> None:
     database = sd.SqlDatabase(door, ["persons", "visits", "bills"])
