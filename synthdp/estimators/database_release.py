@@ -16,7 +16,7 @@ from synthdp.answers.related.unfit import Unusual, persons_by_noise, unfit_value
 from synthdp.checks import check_number, check_share, check_whole
 from synthdp.curator import Curator
 from synthdp.domain.fresh_keys import check_enough_keys
-from synthdp.errors import DataError, ParameterError
+from synthdp.errors import DataError, ParameterError, SchemaError
 from synthdp.estimators.findings import (
     EPSILONS,
     addresses,
@@ -71,7 +71,8 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
     ----------
     schema
         A `DatabaseSchema`, or the path of its file; bounds and levels of columns may be open.  With a list of
-        `Relation`, names and types of columns are taken as public, and all bounds and levels are open.
+        `Relation`, names and types of columns are taken as public, and all bounds and levels are open; CSV files have no
+        types.
     epsilon, delta
         The privacy loss of everything that ``fit`` releases; ``delta=0`` is pure epsilon.
     neighbors
@@ -339,6 +340,12 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         ------
         ParameterError
             If the folder is not empty, a table is one that was read, or the rows cannot be drawn.
+
+        Notes
+        -----
+        PostgreSQL and SQLite are asked which tables they mean, however they are reached.  A table that was read cannot be
+        known if a query was read, or a view (except in PostgreSQL), or if the release was loaded: then make sure yourself
+        that the tables are others.
         """
         check_is_fitted(self)
         if self._one is not None:
@@ -550,11 +557,12 @@ def _of_types(relations: Sequence[Relation], X: object) -> DatabaseSchema:
 
 
 def _of_table(name: str, make: Callable[..., T], *given: Any) -> T:
-    """Return ``make(*given)``; a DataError gets the table's name, so that users know which table is wrong."""
+    """Return the result of ``make``; a DataError or SchemaError gets the table's name."""
     try:
         return make(*given)
-    except DataError as error:
-        raise DataError(f"table {name!r}: {error}") from None
+    except (DataError, SchemaError) as error:
+        kind = DataError if isinstance(error, DataError) else SchemaError
+        raise kind(f"table {name!r}: {error}") from None
 
 
 def _formats(schema: DatabaseSchema, sources: Mapping[str, Source]) -> tuple[dict[str, TableFormat], DatabaseSchema]:

@@ -33,7 +33,7 @@ from synthdp.release import Release
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.columns import DISCOVERED, Categorical
 from synthdp.schema.schema import Schema
-from synthdp.tables.source import CONNECTION, OneTable
+from synthdp.tables.source import CONNECTION, IDENTITY, OneTable
 
 if TYPE_CHECKING:
     from synthdp.answers.related.unfit import Unusual
@@ -317,29 +317,38 @@ safety limit."""
 
 
 class Addresses(tuple[str, ...]):
-    """Holds the addresses of database tables that were read.
+    """Holds the addresses of database tables that were read, and what their databases say of them.
 
-    Pickling leaves out addresses of open connections, which are meaningless in another process.
+    Pickling leaves out addresses of open connections, which are meaningless in another process, and all that a database
+    says, such as the paths of its files.
     """
 
     __slots__ = ()
 
     def __reduce__(self) -> tuple[type[Addresses], tuple[tuple[str, ...]]]:
-        return Addresses, (tuple(one for one in self if not one.startswith(CONNECTION)),)
+        return Addresses, (tuple(one for one in self if not one.startswith((CONNECTION, IDENTITY))),)
 
 
 def addresses(sources: Iterable[object]) -> Addresses:
-    """Return the addresses of those sources that are database tables, to which no synthetic row may be appended."""
-    return Addresses(one.address for one in sources if isinstance(one, OneTable) and one.address is not None)
+    """Return the addresses of those sources that are tables of databases, and what the databases say of the tables.
+
+    The databases are asked now.
+    """
+    tables = [one for one in sources if isinstance(one, OneTable)]
+    return Addresses(
+        text for one in tables for text in (one.address, *(f"{IDENTITY}{said}" for said in one.identities())) if text
+    )
 
 
 def refuse_own_tables(read: Sequence[str], sinks: Iterable[object]) -> None:
     """Raise ParameterError if synthetic rows would be appended to a table that private rows were read from.
 
+    A table is known by its address, and by what its database says of it when it is read and when it is written to.
+
     Raises
     ------
     ParameterError
-        If the address of a target is the address of a table that was read.
+        If a target is a table that was read.
     """
     if set(read) & set(addresses(sinks)):
         raise ParameterError(

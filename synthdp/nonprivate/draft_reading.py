@@ -60,17 +60,26 @@ def kind_of_objects(source: Source, name: str, kind: Column) -> Column:
     """Return the kind of a column of objects if all are dates, times, durations or decimals; else ``kind``.
 
     A column of text type becomes moments if all its texts are moments.  Texts in a column of any objects stay texts,
-    unless they have a format: the release would write Python moments there.
+    unless they have a format: the release would write Python moments there.  A column whose type binds no value, such as
+    SQLite's, becomes numbers if all its values are numbers.
     """
-    if not isinstance(kind, Categorical) or kind.levels is not None:
+    unbound = isinstance(source, _Unbound) and source.is_untyped(name)
+    if not unbound and (not isinstance(kind, Categorical) or kind.levels is not None):
         return kind
     levels: Counter[Any] = Counter()
-    for block in source.blocks({name: kind}):
+    for block in source.blocks({name: Categorical() if unbound else kind}):
         raw = block[name]
-        if isinstance(raw, Labels):
-            rows = np.bincount(raw.codes[raw.codes >= 0], minlength=len(raw.levels)).tolist()
-            levels.update({level: count for level, count in zip(raw.levels, rows, strict=True) if count})
+        if unbound or isinstance(raw, Labels):
+            values, codes = _distinct(raw)
+            rows = np.bincount(codes[codes >= 0], minlength=len(values)).tolist()
+            levels.update({level: count for level, count in zip(values, rows, strict=True) if count})
     types = {type(level) for level in levels}
+    if unbound and types and types <= {int, float}:
+        return Integer() if types == {int} else Continuous()
+    if unbound and not isinstance(kind, Categorical):
+        if types != {str}:
+            return kind
+        kind = Categorical()
     if types == {str}:
         written = kind_as_written(levels)
         if written is not None and written.cells is not None and (isinstance(kind, Untyped) or not is_usual(written)):
@@ -157,6 +166,15 @@ class _Typed(Protocol):
 def order_of(level: Any) -> tuple[bool, Any]:
     """Return a sort key for levels of mixed types: numbers first, then texts."""
     return (True, str(level)) if isinstance(level, str) else (False, level)
+
+
+@runtime_checkable
+class _Unbound(Protocol):
+    """A source whose columns may hold values of any type, whatever type was declared."""
+
+    def is_untyped(self, name: str) -> bool:
+        """Return whether the values alone tell a column's type."""
+        ...
 
 
 def _is_listable(value: object) -> bool:

@@ -73,7 +73,10 @@ class _InsteadOf(AbstractContextManager[None]):
 
 WHY = "the database could not read the table: run the query in the database itself to see why"
 """The error message for a failed read of a database."""
-NOT_WRITTEN = "the database refused the rows: insert one of them in the database itself to see why"
+NOT_WRITTEN = (
+    "the database refused the rows: a synthetic key may be there already, because keys start at 1 in every sample: empty "
+    "the tables of earlier synthetic rows first; if they are empty, insert one row in the database itself to see why"
+)
 """The error message for a failed write to a database."""
 LOST = "the connection to the database was lost or refused: connect again"
 """The error message for a lost connection."""

@@ -80,6 +80,10 @@ CONNECTION = "connection "
 """The prefix of the address of a table behind an open connection, which is valid in this process only."""
 
 
+IDENTITY = "identity "
+"""The prefix of what a database itself says of a table, which is kept in memory only."""
+
+
 @runtime_checkable
 class OneTable(Protocol):
     """A source with an address, by which a sink can refuse to write synthetic rows into the private table."""
@@ -87,6 +91,13 @@ class OneTable(Protocol):
     @property
     def address(self) -> str | None:
         """A text that identifies the table; ``None`` if the rows are not of one table."""
+        ...
+
+    def identities(self) -> tuple[str, ...]:
+        """Return texts by which the database itself identifies the table now, however it was reached.
+
+        Two sources with one text in common have the same table.
+        """
         ...
 
 

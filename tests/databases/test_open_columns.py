@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import sqlite3
 from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
 from unittest.mock import patch
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pytest
+from adbc_driver_postgresql import dbapi
 from click.testing import CliRunner
 from small_databases import SCHEMAS, Person, every_person, frames
 
@@ -22,6 +27,8 @@ from synthdp.domain.encoder import numbers_of_labels
 from synthdp.errors import BudgetExceededError, DataError, DiscoveryWarning, ParameterError, SchemaError
 from synthdp.privacy.loss import Remaining
 from synthdp.privacy.neighbors import Adjacency, Neighbors
+from synthdp.tables.sources.dataframe import FrameSource
+from synthdp.tables.sources.resolve import infer_schema
 
 RELATIONS = [
     sd.Relation("people", "visits", key="pid", at_most=4),
@@ -66,6 +73,72 @@ def test_bounds_and_levels_of_all_tables_are_found(fitted):
     assert set(drawn["drugs"]["vid"]) <= set(drawn["visits"]["vid"])
     assert abs((drawn["visits"]["ward"] == "icu").mean() - 0.2) < 0.1
     assert abs(drawn["people"]["born"].mean() - CLINIC["people"]["born"].mean()) < 12
+
+
+def sqlite_file(folder: Path) -> sd.SqlDatabase:
+    with closing(sqlite3.connect(folder / "t.sqlite")) as connection, connection:
+        for name, table in CLINIC.items():
+            table.to_sql(name, connection, index=False)
+    return sd.SqlDatabase(f"sqlite:///{folder}/t.sqlite", list(CLINIC))
+
+
+def parquet_files(folder: Path) -> dict[str, sd.ParquetSource]:
+    for name, table in CLINIC.items():
+        table.to_parquet(folder / f"{name}.parquet")
+    return {name: sd.ParquetSource(folder / f"{name}.parquet") for name in CLINIC}
+
+
+def duckdb_file(folder: Path) -> sd.SqlDatabase:
+    with duckdb.connect(str(folder / "t.duckdb")) as connection:
+        for name, table in CLINIC.items():
+            connection.from_df(table).create(name)
+    return sd.SqlDatabase(f"duckdb:///{folder}/t.duckdb", list(CLINIC))
+
+
+def duckdb_sources(folder: Path) -> dict[str, sd.DuckDBSource]:
+    duckdb_file(folder)
+    return {name: sd.DuckDBSource(folder / "t.duckdb", name=name) for name in CLINIC}
+
+
+def postgres_tables(url: str) -> sd.SqlDatabase:
+    made = {
+        "people": "pid bigint, sex text, born bigint",
+        "visits": "pid bigint, vid bigint, ward text, cost float8",
+        "drugs": "pid bigint, vid bigint, dose bigint",
+    }
+    with dbapi.connect(url) as connection, connection.cursor() as cursor:
+        for name, columns in made.items():
+            cursor.execute(f"DROP TABLE IF EXISTS open_{name}")
+            cursor.execute(f"CREATE TABLE open_{name} ({columns})")
+        connection.commit()
+    return sd.SqlDatabase(url, {name: f"open_{name}" for name in made})
+
+
+@pytest.mark.parametrize("tables", [sqlite_file, parquet_files, duckdb_file, duckdb_sources, "PostgreSQL"])
+def test_tables_with_types_need_no_declaration_wherever_they_are(tables, tmp_path, request):
+    there = tables(tmp_path) if callable(tables) else postgres_tables(request.getfixturevalue("postgres").url())
+    for name, table in CLINIC.items():
+        wanted = {column: type(kind) for column, kind in infer_schema(FrameSource(table)).items()}
+        assert {column: type(kind) for column, kind in infer_schema(there[name]).items()} == wanted
+
+
+@pytest.mark.parametrize("tables", [sqlite_file, parquet_files])
+def test_tables_with_types_are_released_without_any_declaration(tables, tmp_path):
+    with pytest.warns(UserWarning, match="epsilon"):
+        made = sd.DatabaseRelease(schema=RELATIONS, epsilon=9.0, random_state=0).fit(tables(tmp_path))
+    assert made.schema_.undeclared == ()
+    assert made.schema_.tables["people"]["sex"].levels == ("f", "m")
+    assert isinstance(made.schema_.tables["visits"]["cost"], sd.Continuous)
+
+
+def test_a_table_without_types_is_named_with_what_to_do(tmp_path):
+    for name, table in CLINIC.items():
+        table.to_csv(tmp_path / f"{name}.csv", index=False)
+    files = {name: sd.CsvSource(tmp_path / f"{name}.csv") for name in CLINIC}
+    with pytest.raises(
+        SchemaError, match=r"^table 'people': .*: give its schema, which sd\.draft drafts, or read it with"
+    ):
+        sd.DatabaseRelease(schema=RELATIONS).fit(files)
 
 
 def test_one_receipt_has_what_was_found_and_what_it_cost(fitted, tmp_path):

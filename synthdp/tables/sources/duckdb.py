@@ -26,11 +26,12 @@ from synthdp.domain.grid import grid_of, labels_of
 from synthdp.errors import DataError
 from synthdp.queries.marginals import counted_tables, margin_of
 from synthdp.queries.protocol import Statistic
-from synthdp.schema.columns import Column, Identifier
+from synthdp.schema.columns import Categorical, Column, Identifier
 from synthdp.schema.schema import Schema
 from synthdp.tables.columns.arrow import read_all, type_names
 from synthdp.tables.refusals import instead_of
 from synthdp.tables.source import BLOCK_ROWS, Bound
+from synthdp.tables.sources.dataframe import FrameSource
 
 SETS_A_QUERY = 40
 """Marginals that one SQL query counts in one pass over the rows.  More take fewer passes, and more memory in one.
@@ -96,6 +97,19 @@ class DuckDBSource:
         """Each column's Arrow type as text."""
         with _asking():
             return type_names(self._relation.limit(0).to_arrow_table())
+
+    def kind(self, name: str) -> Column:
+        """Return an incomplete column declaration that a column's type suggests; see `FrameSource.kind`."""
+        return self._typed(name).kind(name)
+
+    def can_hold(self, label: Categorical, name: str) -> bool:
+        """Return whether a column's type can hold the one level of ``label``; see `FrameSource.can_hold`."""
+        return self._typed(name).can_hold(label, name)
+
+    def _typed(self, name: str) -> FrameSource:
+        """Return an empty table of one column, of the column's Arrow type."""
+        with _asking():
+            return FrameSource(self._relation.project(_quoted(name)).limit(0).to_arrow_table())
 
     @property
     def is_empty(self) -> bool:

@@ -18,7 +18,7 @@ from pyarrow import ipc
 
 from synthdp.domain.encoder import RawColumn
 from synthdp.errors import DataError
-from synthdp.schema.columns import Column, Identifier
+from synthdp.schema.columns import Categorical, Column, Identifier
 from synthdp.tables.columns.arrow import read_all, type_names
 from synthdp.tables.refusals import instead_of
 from synthdp.tables.source import BLOCK_ROWS
@@ -84,6 +84,10 @@ class ParquetSource:
     def kind(self, name: str) -> Column:
         """Return an incomplete column declaration that a column's type suggests; see `FrameSource.kind`."""
         return FrameSource(self._schema.empty_table()).kind(name)
+
+    def can_hold(self, label: Categorical, name: str) -> bool:
+        """Return whether a column's type can hold the one level of ``label``; see `FrameSource.can_hold`."""
+        return FrameSource(self._schema.empty_table()).can_hold(label, name)
 
     def blocks(self, columns: Mapping[str, Column], *, extra: Sequence[str] = ()) -> Iterator[dict[str, RawColumn]]:
         """Yield all rows in blocks, each a dict of raw values (labels or numbers) by column; see `Source.blocks`.

@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Protocol, runtime_checkable
 
 from synthdp.errors import SchemaError
 from synthdp.schema.columns import Categorical, Column, is_complete
 from synthdp.schema.schema import Schema
 from synthdp.tables.source import Source, TextSource
 from synthdp.tables.sources.dataframe import FrameSource
+
+
+@runtime_checkable
+class _Typed(Source, Protocol):
+    """A source whose columns have types, from which a schema can be made without a look at values."""
+
+    def kind(self, name: str) -> Column:
+        """Return an incomplete column declaration that a column's type suggests."""
+        ...
+
+    def can_hold(self, label: Categorical, name: str) -> bool:
+        """Return whether a column's type can hold the one level of ``label``."""
+        ...
+
 
 TYPE = "the column's type"
 """The source text of a column whose dtype alone declares it completely, such as a boolean."""
@@ -46,12 +61,12 @@ def without_nulls(schema: Schema) -> Schema:
 
 
 def infer_schema(source: Source, *, without: str | None = None) -> Schema:
-    """Return a schema from a dataframe's column names and dtypes, with bounds and levels undeclared; no value is looked at.
+    """Return a schema from a table's column names and types, with bounds and levels undeclared; no value is looked at.
 
     Parameters
     ----------
     source
-        A dataframe's source.
+        Of a dataframe, or of another table whose columns have types, such as a database's.
     without
         A column to leave out.
 
@@ -60,8 +75,11 @@ def infer_schema(source: Source, *, without: str | None = None) -> Schema:
     SchemaError
         If the source has no types of its own, such as a CSV file.
     """
-    if not isinstance(source, FrameSource):
-        raise SchemaError("this table is not a dataframe: give its schema")
+    if not isinstance(source, _Typed) or not getattr(source, "knows_types", True):
+        raise SchemaError(
+            "this table does not tell the types of its columns, as a CSV file does not: give its schema, which sd.draft "
+            "drafts, or read it with pandas and give the dataframe"
+        )
     return Schema({name: _sourced(_kind(source, name)) for name in source.names if name != without})
 
 
@@ -70,7 +88,7 @@ def _sourced(column: Column) -> Column:
     return replace(column, source=TYPE) if is_complete(column) else column
 
 
-def _kind(source: FrameSource, name: str) -> Column:
+def _kind(source: _Typed, name: str) -> Column:
     """Return the incomplete declaration that a column's dtype suggests.
 
     It has a category "other" only if the dtype can hold that text.

@@ -6,6 +6,7 @@ import contextlib
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from synthdp.queries.linear import Total
 from synthdp.queries.marginals import counted_tables
 from synthdp.queries.products import ClippedProducts, PairProducts
 from synthdp.queries.protocol import Statistic
-from synthdp.schema.columns import Column, Identifier
+from synthdp.schema.columns import Categorical, Column, Identifier
 from synthdp.schema.schema import Schema
 from synthdp.tables.columns.arrow import read
 from synthdp.tables.columns.parse import declared
@@ -28,12 +29,13 @@ from synthdp.tables.refusals import asking, inserting, reading
 from synthdp.tables.source import Bound
 from synthdp.tables.sources.dataframe import FrameSource
 from synthdp.tables.sql.bounding import digest_of
+from synthdp.tables.sql.catalogue import declared_types, identities
 from synthdp.tables.sql.counting import counting_query, listing_query, product_queries, repeated
 from synthdp.tables.sql.encoding import WORDS, Stages, encoded, packed_sql, packs_of, stages_of, unpacked
 from synthdp.tables.sql.links import Cells, Link
 from synthdp.tables.sql.openers import address_of, opener_of
 from synthdp.tables.sql.planned import coding
-from synthdp.tables.sql.types import SelectedColumn, quoted, quoted_table
+from synthdp.tables.sql.types import SelectedColumn, affinity, quoted, quoted_table
 
 WHOLE = SelectedColumn("whole", "int8", arrives=pa.int64())
 """The description of a result column of integers that a query computed, such as counts."""
@@ -94,6 +96,10 @@ class SqlSource:
                         f"push={push!r} works with PostgreSQL and DuckDB only: leave push out for this database"
                     )
                 self._columns = {one.name: one for one in _checked(link.columns(self._none_of(link.dialect)))}
+                if link.dialect == "sqlite" and table is not None:
+                    for name, declared_as in declared_types(link, table).items():
+                        if name in self._columns:
+                            self._columns[name] = replace(self._columns[name], kind=declared_as)
                 if (
                     push == "counts"
                 ):  # a role, or a copy for reading, may not make tables: said before anything is spent
@@ -132,8 +138,27 @@ class SqlSource:
 
     def kind(self, name: str) -> Column:
         """Return an incomplete column declaration that a column's database type suggests; see `FrameSource.kind`."""
-        suits = self._columns[name].shown or (pa.float64() if self._columns[name].kind == "numeric" else pa.string())
-        return FrameSource(pa.schema([(name, suits)]).empty_table()).kind(name)
+        return self._typed(name).kind(name)
+
+    def can_hold(self, label: Categorical, name: str) -> bool:
+        """Return whether a column's type can hold the one level of ``label``; see `FrameSource.can_hold`."""
+        return self._typed(name).can_hold(label, name)
+
+    def is_untyped(self, name: str) -> bool:
+        """Return whether the values alone tell a column's type: SQLite's types bind no value, other drivers tell none."""
+        return self._dialect not in WORDS and self._columns[name].shown is None
+
+    @property
+    def knows_types(self) -> bool:
+        """Whether the database tells its columns' types, as PostgreSQL and DuckDB do, and SQLite of a table."""
+        return self._dialect in WORDS or (self._dialect == "sqlite" and self._table is not None)
+
+    def _typed(self, name: str) -> FrameSource:
+        """Return an empty table of one column, of the Arrow type that suits its database type."""
+        asked = self._columns[name]
+        numeric = pa.float64() if asked.kind == "numeric" else pa.string()
+        suits = asked.shown or (affinity(asked.kind) if self._dialect == "sqlite" else numeric)
+        return FrameSource(pa.schema([(name, suits)]).empty_table())
 
     def blocks(self, columns: Mapping[str, Column], *, extra: Sequence[str] = ()) -> Iterator[dict[str, RawColumn]]:
         """Yield all rows in blocks, each a dict of raw values (labels or numbers) by column; see `Source.blocks`."""
@@ -357,6 +382,23 @@ class SqlSource:
     def address(self) -> str | None:
         """A text that identifies the table by its database's address, without user and password; ``None`` for a query."""
         return None if self._table is None else f"{self._place} {quoted_table(self._table, 'sql')}"
+
+    def identities(self) -> tuple[str, ...]:
+        """Return what the database says of the table, by whatever address it was reached; nothing for a query.
+
+        Raises
+        ------
+        DataError
+            If the database cannot be reached.
+        """
+        if self._table is None:
+            return ()
+        with asking():
+            link = self._open("read")
+            try:
+                return identities(link, self._table, self._place)
+            finally:
+                link.close()
 
     def forget(self) -> None:
         """End the transaction and drop the temporary table; the next query begins a new one."""

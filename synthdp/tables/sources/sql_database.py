@@ -104,7 +104,8 @@ class SqlDatabase(Mapping[str, SqlSource]):
         Raises
         ------
         DataError
-            If a foreign key has other names in both tables: a query renames them.
+            If a foreign key has other names in both tables: a query renames them, and has no foreign keys, so that its
+            `Relation` is to be written.
         ParameterError
             If ``at_most`` does not name the child tables.
         """
@@ -127,7 +128,8 @@ class SqlDatabase(Mapping[str, SqlSource]):
             if one.columns != one.parent_columns:
                 raise DataError(
                     f"the foreign key of {one.child!r} is {one.columns}, but it refers to {one.parent_columns} of "
-                    f"{one.parent!r}: give queries in which key columns have the same names in both tables"
+                    f"{one.parent!r}: give queries in which key columns have the same names in both tables, and write the "
+                    "sd.Relation yourself, because a query has no foreign keys"
                 )
         order = order or {}
         return [Relation(one.parent, one.child, one.columns, at_most[one.child], order.get(one.child)) for one in keys]

@@ -1,15 +1,17 @@
-"""Foreign keys as the catalogue of a database has them: names of tables and columns, no row."""
+"""What the catalogue of a database says: its foreign keys, and which table a name stands for; no row is read."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from os.path import normcase
+from pathlib import Path
 
 import pyarrow as pa
 
 from synthdp.errors import DataError
 from synthdp.tables.sql.links import Link
-from synthdp.tables.sql.types import SelectedColumn, quoted_table
+from synthdp.tables.sql.types import SelectedColumn, parts_of, quoted, quoted_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,83 @@ _MYSQL = (
 """MySQL's query of foreign keys; rows are key, child, column, parent, parent's column."""
 _OF_DIALECTS: Mapping[str, str] = {"postgres": _POSTGRES, "sqlite": _SQLITE, "duckdb": _DUCKDB, "mysql": _MYSQL}
 """The query of foreign keys for each database, by dialect."""
+
+_SERVERS = (
+    "SELECT 'started ' || pg_postmaster_start_time()::text",
+    "SELECT 'cluster ' || system_identifier::text FROM pg_control_system()",
+)
+"""PostgreSQL's queries of what tells one server from others: when it started, which every role may ask, and the number
+of its files, which outlives a restart and which a copy for reading shares."""
+_MAY_ASK = "SELECT has_function_privilege('pg_control_system()', 'EXECUTE')::text"
+"""PostgreSQL's query of whether the role may ask for the number of the server's files."""
+_PARTS = (
+    "WITH RECURSIVE parts(oid) AS (SELECT {table}::regclass::oid UNION SELECT below.oid FROM parts JOIN ("
+    "SELECT inhparent AS above, inhrelid AS oid FROM pg_inherits UNION ALL "
+    "SELECT r.ev_class, d.refobjid FROM pg_rewrite r JOIN pg_depend d ON d.objid = r.oid "
+    "WHERE d.classid = 'pg_rewrite'::regclass AND d.refclassid = 'pg_class'::regclass) below ON below.above = parts.oid) "
+    "SELECT 'table ' || (SELECT oid FROM pg_database WHERE datname = current_database())::text || ' ' || parts.oid::text "
+    "FROM parts"
+)
+"""PostgreSQL's query of a table, its partitions, and what is below a view, as numbers."""
+_FILES = "SELECT name, file FROM pragma_database_list ORDER BY CASE name WHEN 'temp' THEN 0 ELSE 1 END, seq"
+"""SQLite's query of the files of a connection, in the order in which a table without a schema is looked for."""
+
+
+def identities(link: Link, table: str, place: str) -> tuple[str, ...]:
+    """Return texts by which a database itself identifies a table, whatever address and name it was reached by.
+
+    Two tables with one text in common are the same, or one has rows of the other.  There is none for a database that
+    is not asked.
+
+    Parameters
+    ----------
+    link
+        To the database.
+    table
+        The table's name.
+    place
+        The database's address, which identifies an SQLite database that is in no file.
+    """
+    if link.dialect == "postgres":
+        return _postgres_identities(link, quoted_table(table, link.dialect))
+    if link.dialect == "sqlite":
+        return _sqlite_identities(link, parts_of(table), place)
+    return ()
+
+
+def _postgres_identities(link: Link, table: str) -> tuple[str, ...]:
+    """Return a table of PostgreSQL as its numbers on its server; none for a database that only talks as PostgreSQL does."""
+    text = [SelectedColumn("c0", "text", arrives=pa.string())]
+    ((version,),) = _rows(link, "SELECT version()", text)
+    if not version.startswith("PostgreSQL") or "Redshift" in version:
+        return ()
+    ((may,),) = _rows(link, _MAY_ASK, text)
+    servers = [_rows(link, query, text)[0][0] for query in _SERVERS[: 2 if may == "true" else 1]]
+    found = [one for (one,) in _rows(link, _PARTS.format(table=_literal(table)), text)]
+    return tuple(f"{server} {one}" for server in servers for one in found)
+
+
+def _sqlite_identities(link: Link, parts: Sequence[str], place: str) -> tuple[str, ...]:
+    """Return a table of SQLite as its file, whose links are followed, and its name, whose case SQLite ignores."""
+    texts = [SelectedColumn(f"c{i}", "text", arrives=pa.string()) for i in range(2)]
+    *schema, table = parts
+    for name, file in _rows(link, _FILES, texts):
+        if schema and name.lower() != schema[-1].lower():
+            continue
+        master = "sqlite_temp_master" if name == "temp" else f"{quoted(name, 'sqlite')}.sqlite_master"
+        listed = f"SELECT name, '' FROM {master} WHERE name = {_literal(table)} COLLATE NOCASE"  # noqa: S608 - quoted
+        for as_made, _ in _rows(link, listed, texts):
+            where = normcase(Path(file).resolve()) if file not in {"", "None"} else f"{place} {name}"
+            return (f"file {where} {as_made}",)
+    return ()
+
+
+def declared_types(link: Link, table: str) -> dict[str, str]:
+    """Return the types that a table of SQLite was declared with, by column; "" for a column without one."""
+    texts = [SelectedColumn(f"c{i}", "text", arrives=pa.string()) for i in range(2)]
+    *schema, name = parts_of(table)
+    given = ", ".join(_literal(one) for one in [name, *schema[-1:]])
+    return dict(_rows(link, f"SELECT name, type FROM pragma_table_info({given})", texts))  # type: ignore[arg-type]  # noqa: S608
 
 
 def foreign_keys(link: Link, tables: Mapping[str, str]) -> list[ForeignKey]:

@@ -149,6 +149,20 @@ def as_arrow(array: pa.Array, wanted: pa.DataType | None) -> pa.Array:
     return array.cast(wanted)
 
 
+_AFFINITIES = (
+    ("INT", pa.int64()), ("CHAR", pa.string()), ("CLOB", pa.string()), ("TEXT", pa.string()), ("REAL", pa.float64()),
+    ("FLOA", pa.float64()), ("DOUB", pa.float64()), ("BOOL", pa.int64()), ("DEC", pa.float64()), ("NUM", pa.float64()),
+    ("DATETIME", pa.timestamp("us")), ("TIMESTAMP", pa.timestamp("us")), ("DATE", pa.date32()),
+)  # fmt: skip
+"""SQLite's rules of a declared type, in their order: what it contains, and the Arrow type that suits it.  Dates, which
+SQLite has no type for, are added."""
+
+
+def affinity(declared: str) -> pa.DataType:
+    """Return the Arrow type that suits a type as it was declared in SQLite; text if it says nothing."""
+    return next((suits for part, suits in _AFFINITIES if part in declared.upper()), pa.string())
+
+
 NAMES = {
     "postgresql": "postgres", "psycopg": "postgres", "psycopg2": "postgres", "pg8000": "postgres", "redshift": "redshift",
     "sqlite": "sqlite", "sqlite3": "sqlite", "duckdb": "duckdb", "mysql": "mysql", "mariadb": "mysql", "pymysql": "mysql",
@@ -176,9 +190,13 @@ def quoted_table(table: str, dialect: str) -> str:
 
     A quoted part may hold dots.
     """
+    return ".".join(quoted(name, dialect) for name in parts_of(table))
+
+
+def parts_of(table: str) -> list[str]:
+    """Return the parts of a table's name, such as its schema and the table, without their quotation marks."""
     whole = re.fullmatch(r'(?:"(?:[^"]|"")*"|[^."]+)(?:\.(?:"(?:[^"]|"")*"|[^."]+))*', table)
     if whole is None:  # a quote that quotes nothing is a part of the name
-        return ".".join(quoted(name, dialect) for name in table.split("."))
+        return table.split(".")
     parts = re.findall(r'"(?:[^"]|"")*"|[^."]+', table)
-    names = [part[1:-1].replace('""', '"') if part.startswith('"') else part for part in parts]
-    return ".".join(quoted(name, dialect) for name in names)
+    return [part[1:-1].replace('""', '"') if part.startswith('"') else part for part in parts]

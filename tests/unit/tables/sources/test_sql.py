@@ -28,7 +28,7 @@ from synthdp import Boolean, Categorical, Continuous, Datetime, Duration, Intege
 from synthdp.curator.private_table import PrivateTable
 from synthdp.domain.domain import domain_of
 from synthdp.domain.encoder import encode
-from synthdp.errors import DataError, ParameterError, SynthDPError
+from synthdp.errors import DataError, DraftWarning, ParameterError, SynthDPError
 from synthdp.privacy.loss import PureDP
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.marginals import Marginals, all_cliques
@@ -596,3 +596,33 @@ def test_a_client_that_is_killed_leaves_no_query_running(postgres: Server, way: 
     client.kill()
     client.wait()
     assert waited(0)
+
+
+AFFINITIES = (
+    "id INTEGER PRIMARY KEY, age INT, height REAL, paid NUMERIC(6,2), untyped, untyped_whole, ward TEXT, code VARCHAR(9), "
+    "day DATE, flag BOOLEAN, gaps INTEGER, mixed, empty REAL"
+)
+
+
+def affine_rows() -> list[tuple[Any, ...]]:
+    """Rows of a table with those columns."""
+    found = []
+    for i in range(1200):
+        numbers = i, i * 7919 % 91, i * 31 % 97 / 7, i % 977 / 100, i * 13 % 89 / 4, i * 17 % 400
+        texts = ["east", "west"][i % 2], f"{i % 7}a", f"2025-01-{1 + i % 28:02}"
+        found.append((*numbers, *texts, i % 2, i % 60 if i % 5 else None, 4 if i % 3 else "x", None))
+    return found
+
+
+@pytest.mark.parametrize("asked", [{"table": "t"}, {"table": "main.T"}, {"query": "SELECT * FROM t"}])
+def test_a_draft_of_an_sqlite_table_is_the_draft_of_its_dataframe(asked: dict[str, str]) -> None:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute(f"CREATE TABLE t ({AFFINITIES})")
+        connection.executemany(f"INSERT INTO t VALUES ({', '.join('?' * 13)})", affine_rows())
+        with pytest.warns(DraftWarning):
+            of_frame = sd.draft(pd.read_sql("SELECT * FROM t", connection))
+        with pytest.warns(DraftWarning):
+            of_table = sd.draft(sd.SqlSource(connection, **asked))
+    assert dict(of_table.schema) == dict(of_frame.schema)
+    assert {type(of_table.schema[name]) for name in ("age", "untyped_whole", "gaps")} == {sd.Integer}
+    assert {type(of_table.schema[name]) for name in ("height", "paid", "untyped")} == {sd.Continuous}

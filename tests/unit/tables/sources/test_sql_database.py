@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import psycopg
 import pytest
+from adbc_driver_postgresql import dbapi
 from postgres_server import Server
 
 import synthdp as sd
@@ -92,6 +93,22 @@ def test_foreign_keys_of_the_catalogue_make_the_relations(door: Any) -> None:
     database.forget()
 
 
+def test_a_foreign_key_with_other_names_is_refused_with_the_way_that_works() -> None:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute(TABLES[0].format(""))
+        connection.execute("CREATE TABLE visits (person BIGINT REFERENCES persons (id), year INTEGER)")
+        connection.executemany("INSERT INTO persons VALUES (?, ?)", [(i, "fm"[i % 2]) for i in range(100)])
+        connection.executemany("INSERT INTO visits VALUES (?, ?)", [(i, 2010 + i % 10) for i in range(100)])
+        with pytest.raises(DataError, match=r"give queries in which key .* and write the sd\.Relation yourself"):
+            sd.SqlDatabase(connection, ["persons", "visits"]).relations(at_most={"visits": 2})
+        renamed = {"persons": "persons", "visits": "SELECT person AS id, year FROM visits"}
+        written = [sd.Relation("persons", "visits", key="id", at_most=2)]
+        with pytest.warns(DraftWarning):
+            drafted = sd.draft(sd.SqlDatabase(connection, renamed), relations=written)
+    assert drafted.relations == tuple(written)
+    assert list(drafted.tables["visits"].schema) == ["year"]
+
+
 @pytest.mark.sampled
 def test_synthetic_tables_are_all_there_and_joined_or_none_is(door: Any) -> None:
     database = sd.SqlDatabase(door, ["persons", "visits", "bills"])
@@ -99,8 +116,9 @@ def test_synthetic_tables_are_all_there_and_joined_or_none_is(door: Any) -> None
     model.sample_to(database, rows=40, random_state=0)
     wanted = {name: len(one) for name, one in model.sample(40, random_state=0).items()}
     assert counts(door) == [wanted[name] for name in ("persons", "visits", "bills")]
-    with pytest.raises(DataError, match="no row was written"):
+    with pytest.raises(DataError, match=r"a synthetic key may be there already, .*: empty the tables") as caught:
         model.sample_to(database, rows=40, random_state=0)  # the keys are there
+    assert "no row was written" in str(caught.value)
     assert counts(door) == [wanted[name] for name in ("persons", "visits", "bills")]
 
 
@@ -132,6 +150,8 @@ def test_the_tables_that_were_read_are_not_written_to(tmp_path: Path) -> None:
     release = sd.DatabaseRelease(schema=schema, epsilon=2.0, random_state=0).fit(database)
     with pytest.raises(ParameterError, match="the private table itself"):
         release.sample_to(database)
+    with closing(sqlite3.connect(path)) as connection, pytest.raises(ParameterError, match="the private table itself"):
+        release.sample_to(sd.SqlDatabase(connection, {"persons": "made_persons", "visits": "main.Visits"}))
     sink = sd.SqlDatabase(f"sqlite:///{path}", {"persons": "made_persons", "visits": "made_visits"})
     release.sample_to(sink, rows=50)
     assert many(sink["persons"]) == 50
@@ -155,6 +175,81 @@ def test_a_pickled_release_tells_nothing_of_the_connection_that_was_read() -> No
     several = sd.DatabaseRelease(schema=database, epsilon=1.0).fit({"persons": source})
     assert str(id(connection)).encode() not in pickle.dumps(several)
     connection.close()
+
+
+PERSON = SCHEMA.tables["persons"]
+OTHER_WAYS = {
+    "SQLite, a relative path": lambda path: (f"sqlite:///{path.name}", "persons"),
+    "SQLite, another case": lambda path: (f"sqlite:///{path}", "PERSONS"),
+    "SQLite, a link": lambda path: (f"sqlite:///{path}.link", "persons"),
+    "SQLite, a connection": lambda path: (sqlite3.connect(path), "main.persons"),
+    "SQLite, attached": lambda path: (attached(path), "one.persons"),
+}
+
+
+def attached(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(":memory:")
+    connection.execute("ATTACH ? AS one", (str(path),))
+    return connection
+
+
+@pytest.mark.parametrize("way", OTHER_WAYS)
+def test_a_table_that_was_read_is_not_written_to_by_another_way(
+    way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "t.sqlite"
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.sqlite.link").symlink_to(path)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for prefix in ("", "made_"):
+            connection.execute(TABLES[0].format(prefix))
+        connection.executemany("INSERT INTO persons VALUES (?, ?)", [(i, "fm"[i % 2]) for i in range(100, 400)])
+    url = f"sqlite:///{path}"
+    one = sd.SyntheticRelease(schema=PERSON, epsilon=1.0).fit(sd.SqlSource(url, table="persons"))
+    there, table = OTHER_WAYS[way](path)
+    with pytest.raises(ParameterError, match="the private table itself"):
+        one.sample_to(sd.SqlSource(there, table=table), rows=5)
+    assert many(sd.SqlSource(url, table="persons")) == 300
+    one.sample_to(sd.SqlSource(there, table=table.lower().replace("persons", "made_persons")), rows=5)
+    assert str(path).encode() not in pickle.dumps(one).replace(url.encode(), b"")
+    if not isinstance(there, str):
+        there.commit()
+        there.close()
+
+
+def test_a_table_of_postgresql_that_was_read_is_not_written_to_by_another_way(postgres: Server) -> None:
+    with psycopg.connect(postgres.url(), autocommit=True) as connection:
+        connection.execute("DROP TABLE IF EXISTS bills, visits, persons, made_persons, part_persons CASCADE")
+        connection.execute(TABLES[0].format(""))
+        connection.execute("CREATE TABLE made_persons (sex VARCHAR(1))")
+        connection.execute("CREATE TABLE part_persons () INHERITS (persons)")
+        connection.execute("CREATE VIEW seen_persons AS SELECT p.* FROM (SELECT * FROM persons) p")
+        connection.execute("INSERT INTO persons SELECT i, 'f' FROM generate_series(101, 400) i")
+    one = sd.SyntheticRelease(schema=PERSON, epsilon=1.0).fit(sd.SqlSource(postgres.url(), table="persons"))
+    of_view = sd.SyntheticRelease(schema=PERSON, epsilon=1.0).fit(sd.SqlSource(postgres.url(), table="seen_persons"))
+    elsewhere = f"postgresql:///postgres?host={postgres.folder}&user=postgres"
+    with psycopg.connect(postgres.url()) as connection, dbapi.connect(postgres.url()) as adbc:
+        ways = [
+            (elsewhere, "persons"),
+            (connection, "persons"),
+            (adbc, "persons"),
+            (postgres.url(), "public.persons"),
+            (postgres.url(), "part_persons"),
+        ]
+        for release in (one, of_view):
+            for there, table in ways:
+                with pytest.raises(ParameterError, match="the private table itself"):
+                    release.sample_to(sd.SqlSource(there, table=table), rows=5)
+        with pytest.raises(ParameterError, match="the private table itself"):
+            one.sample_to(sd.SqlSource(connection, table="seen_persons"), rows=5)
+        one.sample_to(sd.SqlSource(adbc, table="made_persons"), rows=5)
+        assert many(sd.SqlSource(elsewhere, table="persons")) == 300
+        (number,) = connection.execute("SELECT system_identifier::text FROM pg_control_system()").fetchone()
+        assert any(number in text for text in one._read)
+        assert number.encode() not in pickle.dumps(one)
+        connection.rollback()
+        connection.execute("DROP VIEW seen_persons")
+        connection.execute("DROP TABLE part_persons, made_persons")
 
 
 def test_a_draft_of_a_database_has_its_relations_and_of_a_folder_its_tables(tmp_path: Path) -> None:
