@@ -343,9 +343,9 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
 
         Notes
         -----
-        PostgreSQL and SQLite are asked which tables they mean, however they are reached.  A table that was read cannot be
-        known if a query was read, or a view (except in PostgreSQL), or if the release was loaded: then make sure yourself
-        that the tables are others.
+        PostgreSQL, SQLite and DuckDB are asked which tables they mean, however they are reached.  A table that was read
+        cannot be known if a query was read, or a view (except in PostgreSQL), or if the release was loaded: then make
+        sure yourself that the tables are others.
         """
         check_is_fitted(self)
         if self._one is not None:

@@ -582,9 +582,9 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Notes
         -----
-        PostgreSQL and SQLite are asked which table they mean, however it is reached.  The table that was read cannot be
-        known if a query was read, or a view (except in PostgreSQL), or if the release was loaded: then make sure yourself
-        that ``path`` is another table.
+        PostgreSQL, SQLite and DuckDB are asked which table they mean, however it is reached.  The table that was read
+        cannot be known if a query was read, or a view (except in PostgreSQL), or if the release was loaded: then make
+        sure yourself that ``path`` is another table.
         """
         check_is_fitted(self)
         refuse_own_tables(self._read, [path])

@@ -32,6 +32,7 @@ from synthdp.tables.columns.arrow import read_all, type_names
 from synthdp.tables.refusals import instead_of
 from synthdp.tables.source import BLOCK_ROWS, Bound
 from synthdp.tables.sources.dataframe import FrameSource
+from synthdp.tables.sql.catalogue import file_identity
 
 SETS_A_QUERY = 40
 """Marginals that one SQL query counts in one pass over the rows.  More take fewer passes, and more memory in one.
@@ -83,6 +84,7 @@ class DuckDBSource:
                 f"the table must be a DuckDB relation, or the path of a DuckDB file, not {type(table).__name__}"
             )
         self._push_down = push_down
+        self._file = table if isinstance(table, (str, PathLike)) else None
 
     def __repr__(self) -> str:
         return f"DuckDBSource({len(self.names)} columns)"
@@ -97,6 +99,16 @@ class DuckDBSource:
         """Each column's Arrow type as text."""
         with _asking():
             return type_names(self._relation.limit(0).to_arrow_table())
+
+    @property
+    def address(self) -> None:
+        """No text: `identities` tells which table of a file this is."""
+
+    def identities(self) -> tuple[str, ...]:
+        """Return which table of its file DuckDB was asked for; nothing for a relation, which may be any query."""
+        if self._file is None:
+            return ()
+        return (file_identity(str(self._file), f"main {self._relation.alias}"),)
 
     def kind(self, name: str) -> Column:
         """Return an incomplete column declaration that a column's type suggests; see `FrameSource.kind`."""

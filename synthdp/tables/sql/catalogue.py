@@ -80,6 +80,14 @@ _PARTS = (
 _FILES = "SELECT name, file FROM pragma_database_list ORDER BY CASE name WHEN 'temp' THEN 0 ELSE 1 END, seq"
 """SQLite's query of the files of a connection, in the order in which a table without a schema is looked for."""
 
+_DUCKDB_TABLES = (
+    "SELECT t.table_catalog, t.table_schema, t.table_name, coalesce(d.path, ''), "
+    "CAST(t.table_catalog = current_database() AND t.table_schema = current_schema() AS VARCHAR) "
+    "FROM information_schema.tables t JOIN duckdb_databases() d ON d.database_name = t.table_catalog "
+    "WHERE lower(t.table_name) = lower({table})"
+)
+"""DuckDB's query of the tables of a name: database, schema, name, the database's file, and whether no schema is needed."""
+
 
 def identities(link: Link, table: str, place: str) -> tuple[str, ...]:
     """Return texts by which a database itself identifies a table, whatever address and name it was reached by.
@@ -100,7 +108,14 @@ def identities(link: Link, table: str, place: str) -> tuple[str, ...]:
         return _postgres_identities(link, quoted_table(table, link.dialect))
     if link.dialect == "sqlite":
         return _sqlite_identities(link, parts_of(table), place)
+    if link.dialect == "duckdb":
+        return _duckdb_identities(link, parts_of(table), place)
     return ()
+
+
+def file_identity(file: str, table: str) -> str:
+    """Return the identity of a table in a file, whose links are followed."""
+    return f"file {normcase(Path(file).resolve())} {table}"
 
 
 def _postgres_identities(link: Link, table: str) -> tuple[str, ...]:
@@ -125,9 +140,21 @@ def _sqlite_identities(link: Link, parts: Sequence[str], place: str) -> tuple[st
         master = "sqlite_temp_master" if name == "temp" else f"{quoted(name, 'sqlite')}.sqlite_master"
         listed = f"SELECT name, '' FROM {master} WHERE name = {_literal(table)} COLLATE NOCASE"  # noqa: S608 - quoted
         for as_made, _ in _rows(link, listed, texts):
-            where = normcase(Path(file).resolve()) if file not in {"", "None"} else f"{place} {name}"
-            return (f"file {where} {as_made}",)
+            return (file_identity(file, as_made) if file not in {"", "None"} else f"memory {place} {name} {as_made}",)
     return ()
+
+
+def _duckdb_identities(link: Link, parts: Sequence[str], place: str) -> tuple[str, ...]:
+    """Return a table of DuckDB as its file, whose links are followed, its schema and its name, whose case is ignored."""
+    texts = [SelectedColumn(f"c{i}", "text", arrives=pa.string()) for i in range(5)]
+    *above, table = (part.lower() for part in parts)
+    found = _rows(link, _DUCKDB_TABLES.format(table=_literal(table)), texts)
+    named = [one for one in found if {*above} <= {one[0].lower(), one[1].lower()}]
+    meant = named if above else [one for one in named if one[4] == "true"] or named
+    return tuple(
+        file_identity(file, f"{schema} {name}") if file else f"memory {place} {catalogue} {schema} {name}"
+        for catalogue, schema, name, file, _ in meant
+    )
 
 
 def declared_types(link: Link, table: str) -> dict[str, str]:

@@ -217,6 +217,25 @@ def test_a_table_that_was_read_is_not_written_to_by_another_way(
         there.close()
 
 
+def test_a_table_of_duckdb_that_was_read_is_not_written_to_by_another_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "t.duckdb"
+    monkeypatch.chdir(tmp_path)
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE persons (sex VARCHAR)")
+        connection.execute("CREATE TABLE made (sex VARCHAR)")
+        connection.executemany("INSERT INTO persons VALUES (?)", [("fm"[i % 2],) for i in range(300)])
+    for source in (sd.SqlSource(f"duckdb:///{path}", table="persons"), sd.DuckDBSource(path, name="persons")):
+        one = sd.SyntheticRelease(schema=PERSON, epsilon=1.0).fit(source)
+        del source
+        for table in ("persons", "Persons", "main.persons", "t.main.persons"):
+            with pytest.raises(ParameterError, match="the private table itself"):
+                one.sample_to(sd.SqlSource("duckdb:///t.duckdb", table=table), rows=5)
+    one.sample_to(sd.SqlSource("duckdb:///t.duckdb", table="made"), rows=5)
+    assert many(sd.SqlSource("duckdb:///t.duckdb", table="made"), "sex") == 5
+
+
 def test_a_table_of_postgresql_that_was_read_is_not_written_to_by_another_way(postgres: Server) -> None:
     with psycopg.connect(postgres.url(), autocommit=True) as connection:
         connection.execute("DROP TABLE IF EXISTS bills, visits, persons, made_persons, part_persons CASCADE")
