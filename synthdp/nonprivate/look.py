@@ -99,10 +99,11 @@ def look(source: Source, name: str, csv: CsvFormat | None = None) -> Look:
     least = max(FREQUENT_ROWS, FREQUENT_SHARE * one.rows)
     often, shown = one.frequent(least)[:MOST_SHOWN], _as_people_write(kind, one.counts)
     levels = [(_shown(shown, value), one.counts[value] / one.rows) for value in often]
+    levels = levels[:BARS] if kind.measured else sorted(levels)
     return Look(
         missing=missing,
         bars=_bars(one, kind) if kind.measured else (),
-        levels=tuple(sorted(levels) if not kind.measured else levels[:BARS]),
+        levels=tuple(levels),
         rarer=len(one.counts) - len(levels),
     )
 
