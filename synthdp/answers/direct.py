@@ -457,7 +457,7 @@ class GLSEstimates:
     def _histograms_by_name(self) -> dict[str, list[tuple[Axis, FloatArray, float]]]:
         """Return the histograms of each column, by name, for the counts of its fine bins.
 
-        Left out are histograms that cut fine bins, and those of a single bin, which only count the rows that fit.
+        Left out are histograms that cut fine bins, and histograms of a single bin, which only count the rows that fit.
         """
         fine = {refinement.fine.name: refinement.fine for refinement in self.model.refinements}
         found: dict[str, list[tuple[Axis, FloatArray, float]]] = defaultdict(list)

@@ -108,7 +108,7 @@ MOST_VALUES = 32**4
 one-way histogram, and a point mass among more points would spread over its neighbours.  A safety limit."""
 
 DEVIATIONS = 2.0
-"""Noise stddevs by which the count of numbers with finer digits may be too low, and that of all too high.  A wide
+"""Noise stddevs by which the count of numbers with finer digits may be too low, and the count of all too high.  A wide
 spacing is taken only if it is right even then.  More keep finer digits, fewer move more numbers.  Tuned; not
 measured.
 """

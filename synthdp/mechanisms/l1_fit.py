@@ -275,7 +275,7 @@ def _pairs(workload: Workload, columns: int) -> list[Pair]:
 
 
 def _affordable(domain: Domain, workload: Workload) -> list[Pair]:
-    """Return the pairs to measure, sorted: those of highest weight that together have at most `MOST_ANSWERS` cells."""
+    """Return the pairs to measure, sorted: the pairs of highest weight that together have at most `MOST_ANSWERS` cells."""
     pairs = _pairs(workload, len(domain))
     pairs.sort(key=workload.weight, reverse=True)
     cells = np.cumsum([domain.shape[a] * domain.shape[b] for a, b in pairs])

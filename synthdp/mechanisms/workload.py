@@ -172,7 +172,7 @@ def queries_of(wish: LinearQueries | WorkloadSpec | None, schema: Schema) -> Lin
 
 
 def domain_named(wish: Domain | WorkloadSpec | None, schema: Schema) -> Domain:
-    """Return the user's domain, or that of the columns that the user names; of all columns for ``None``.
+    """Return the user's domain, or the domain of the columns that the user names; of all columns for ``None``.
 
     Errors as in `queries_of`.
     """

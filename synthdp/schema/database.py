@@ -200,7 +200,7 @@ class DatabaseSchema:
         return next((one.keys for one in self.relations if one.parent == self.root), ())
 
     def joins_of(self, table: str) -> tuple[tuple[str, ...], ...]:
-        """Return the keys of a table, each as its columns: the person's first, then those that lead to other tables."""
+        """Return the keys of a table, each as its columns: the person's first, then the keys that lead to other tables."""
         related = [one.keys for one in self.relations if table in (one.parent, one.child)]
         return tuple(dict.fromkeys([self.person_keys, *related])) if related else ()
 

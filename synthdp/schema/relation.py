@@ -73,7 +73,7 @@ class Relation:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The columns of the key: one, or those of a composite key in order."""
+        """The columns of the key: one, or all columns of a composite key in order."""
         return (self.key,) if isinstance(self.key, str) else self.key
 
     @property

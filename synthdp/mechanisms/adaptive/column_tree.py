@@ -231,7 +231,7 @@ def first_trees(
     total
         Estimated number of rows.
     steps
-        For each column the groups of its declared hierarchy, as `ColumnTree` has them; the bins are those of the first.
+        For each column the groups of its declared hierarchy, as `ColumnTree` has them; the bins are the bins of the first.
     """
     misfits = [float(one[~axis.releasable].sum()) for axis, one in zip(axes, counts, strict=True)]
     misfits = [many if many > beyond_noise(stddev, len(axes)) else 0.0 for many in misfits]

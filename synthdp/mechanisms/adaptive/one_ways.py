@@ -266,7 +266,7 @@ def _pooled_total(total: float, stddev: float, columns: Sequence[FloatArray], no
     """Return the number of rows estimated from a noisy count and the sums of noisy histograms, by precision.
 
     At least 1; the bins of every column are estimated to have this sum.  ``stddev`` is the noise of the count,
-    ``noise`` that of a histogram's bin.
+    ``noise`` the noise of a histogram's bin.
     """
     sums = [total, *(float(counts.sum()) for counts in columns)]
     precisions = [stddev**-2, *(1 / (len(counts) * max(noise, LEAST_STDDEV) ** 2) for counts in columns)]

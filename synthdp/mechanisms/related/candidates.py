@@ -163,7 +163,7 @@ def triples(
     Parameters
     ----------
     layout, groupings
-        The record of a person, and groups of its cells: those of three attributes are few.
+        The record of a person, and groups of its cells: groups for three attributes are few.
     pairs, gains
         The tables of two attributes that were chosen, and how many persons each gains.
     persons

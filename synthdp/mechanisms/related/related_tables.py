@@ -70,7 +70,7 @@ from synthdp.schema.database import DatabaseSchema
 UNUSUAL, COUNTS, ONE_WAYS, STAYS, SCREENING, CHOSEN = 0.01, 0.06, 0.2, 0.3, 0.1, 0.33
 """Shares of the budget for unusual persons (no root row or several), numbers of child rows, one-way tables, each
 attribute against itself in another row, scores of other tables, and the tables chosen by score.  More for one of them
-makes its tables better and those of the others noisier.  Tuned; not measured.
+makes its tables better and the tables of the others noisier.  Tuned; not measured.
 """
 
 THREES = 0.4
@@ -232,7 +232,7 @@ class RelatedTables(HasPrivacyCost):
     def _threes(
         self, account: Curator, known: _Known, threes: Sequence[PersonTable], wished: Workload, rng: Generator
     ) -> Iterator[_Known]:
-        """Score tables of three attributes against the model and measure those that pay.
+        """Score tables of three attributes against the model and measure the tables that pay.
 
         Yields the knowledge after each stage.
         """
@@ -594,7 +594,7 @@ def single_attributes(curator: Curator, measured: tuple[Measurements, ...]) -> t
 def _persons(noisy: Sequence[FloatArray]) -> float:
     """Return the estimated number of persons with a root row, at least 1.
 
-    It is from the first noisy table, that of persons' states.
+    It is from the first noisy table, the table of persons' states.
     """
     states = noisy[0][0]
     alive = states[[cell for cell in range(len(states) - 1) if not cell & NO_PARENT_ROW]]

@@ -475,7 +475,7 @@ class PersonDistances(Counting):
 
     @property
     def denominator(self) -> int:
-        """The whole number that stands for one person: that of the tables."""
+        """The whole number that stands for one person: the denominator of the tables."""
         return self.queries.denominator
 
     @property

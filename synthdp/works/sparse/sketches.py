@@ -159,7 +159,7 @@ class CountSketch(Counting):
     dimension
         T, the number of coordinates.
     places, signs
-        The hash function of the records' coordinates, and that of their signs.
+        The hash function of the records' coordinates, and the hash function of their signs.
     salt
         The salt of the keys' fingerprints.
     without
