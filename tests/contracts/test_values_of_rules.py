@@ -46,7 +46,7 @@ COLUMNS: dict[str, Column] = {
     "weight": sd.Weight(1, 90),
 }
 VALUES: dict[str, list[Any]] = {
-    "missing": [None, float("nan"), np.float32("nan"), pd.NA, pd.NaT, np.datetime64("NaT"), np.timedelta64("NaT", "s")],
+    "missing": [None, float("nan"), np.float32("nan"), pd.NA, pd.NaT, np.datetime64("NaT", "s"), np.timedelta64("NaT", "s")],
     "truth": [True, np.True_],
     "label": ["a", np.str_("a"), Ward.FIRST, b"a", "rest"],
     "number": [3, 3.0, -1, np.int8(3), np.uint64(3), np.float32(3), np.float64(3), np.longdouble(3), 3 + 0j],
@@ -61,7 +61,7 @@ VALUES: dict[str, list[Any]] = {
     "clock": [dt.time(8, 30), "08:30", dt.time(8, 30, 0, 5)],
     "length": [
         dt.timedelta(hours=30), -dt.timedelta(hours=1), np.timedelta64(90, "m"), np.timedelta64(2, "s"),
-        np.timedelta64(7 * 10**9, "ns"), np.timedelta64(1, "M"), np.timedelta64(10**15, "D"), np.timedelta64(3),
+        np.timedelta64(7 * 10**9, "ns"), np.timedelta64(1, "M"), np.timedelta64(10**15, "D"),
         pd.Timedelta("1 day 02:00:00"), "PT2S", "1 day, 2:00:00", dt.timedelta(milliseconds=5),
     ],
     "other": ["x", np.array([1, 2]), np.array(3), range(1, 3), pd.Series([1, 2]), pl.Series([1, 2]), {"a": 1}, object()],
