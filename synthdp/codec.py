@@ -176,9 +176,9 @@ def file_form(
 ) -> Callable[[KindT], KindT]:
     """Return a class decorator that registers how files hold the class's values; see `saved_as` and `Form`.
 
-    Files of version 2 call the class ``name``, those of version 1 ``short``; ``bare`` leaves the name out, as no other
-    class can stand there.  Without ``write`` and ``read`` the class's own methods are used, or else the fields of its
-    constructor.
+    Files of version 2 call the class ``name``, and files of version 1 ``short``.  ``bare`` leaves the name out, as no
+    other class can stand there.  Without ``write`` and ``read`` the class's own methods are used, or else the fields of
+    its constructor.
     """
 
     def decorated(kind: KindT) -> KindT:

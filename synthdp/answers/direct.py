@@ -224,7 +224,8 @@ class GLSEstimates:
     def _cells_of_leaves(self, column: int, weights: FloatArray) -> FloatArray:
         """Return weights of a column's fine bins, (q, fine bins), from weights of releasable coarse bins, (q, bins).
 
-        Estimates and errors of fine bins then give those of coarse bins.  Fine bins of other coarse bins have weight 0.
+        Estimates and errors of fine bins then give estimates and errors of coarse bins.  Fine bins of other coarse bins
+        have weight 0.
         """
         kept, cell = self.kept[column], self.model.refinements[column].coarse_cell
         place = np.maximum(np.cumsum(kept) - 1, 0)[cell]
@@ -457,7 +458,7 @@ class GLSEstimates:
     def _histograms_by_name(self) -> dict[str, list[tuple[Axis, FloatArray, float]]]:
         """Return the histograms of each column, by name, for the counts of its fine bins.
 
-        Left out are histograms that cut fine bins, and those of a single bin, which only count the rows that fit.
+        Left out are histograms that cut fine bins, and histograms of a single bin, which only count the rows that fit.
         """
         fine = {refinement.fine.name: refinement.fine for refinement in self.model.refinements}
         found: dict[str, list[tuple[Axis, FloatArray, float]]] = defaultdict(list)

@@ -219,7 +219,7 @@ def share_in_bins(
     column
         Position of the column.
     inside, holds
-        (grid points,) of which rows the fraction is taken, and where the condition holds.
+        (grid points,) the points whose rows the fraction is taken of, and the points where the condition holds.
     """
     leaves, uneven = direct.leaves(column), direct.uneven(column)
     if leaves is None:

@@ -49,7 +49,7 @@ class OverTime:
     def of_single_periods(self) -> OverTime:
         """Return estimates for the single periods, as differences of estimates for all rows up to each period.
 
-        The first period keeps its estimate.  The covariance is that of the differences.
+        The first period keeps its estimate.  The covariance is the covariance of the differences.
         """
         steps = np.eye(len(self.estimates)) - np.eye(len(self.estimates), k=-1)
         return OverTime(self.names, steps @ self.estimates, steps @ self.covariance @ steps.T)

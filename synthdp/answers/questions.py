@@ -381,8 +381,8 @@ def regression(formula: str, *, where: str | None = None, by: By = ()) -> Regres
     """Return a question for the coefficients of a linear least-squares regression with an intercept.
 
     The model answers, from rows drawn from it; rows with a missing value in the formula's columns are left out.  The
-    error is that of the private rows' own coefficients.  It includes noise, shrinkage, chance and unmeasured relations,
-    but no sampling error of the private rows.
+    error is the deviation from the private rows' own coefficients.  It includes noise, shrinkage, chance and unmeasured
+    relations, but no sampling error of the private rows.
 
     Parameters
     ----------

@@ -188,7 +188,7 @@ def parts_of(schema: Schema, loss: PrivacyLoss) -> dict[str, PrivacyLoss]:
 
 
 def divided(tables: Mapping[str, Schema], loss: PrivacyLoss) -> dict[str, PrivacyLoss]:
-    """Return the part of a loss for each table, by the number of its undeclared columns; those of labels count twice.
+    """Return the part of a loss for each table, by its number of undeclared columns; columns of labels count twice.
 
     So a column gets the same part in whichever table it is.
     The delta for thresholds on labels is divided over the tables by their number of undeclared label columns.

@@ -108,8 +108,8 @@ MOST_VALUES = 32**4
 one-way histogram, and a point mass among more points would spread over its neighbours.  A safety limit."""
 
 DEVIATIONS = 2.0
-"""Noise stddevs by which the count of numbers with finer digits may be too low, and that of all too high.  A wide
-spacing is taken only if it is right even then.  More keep finer digits, fewer move more numbers.  Tuned; not
+"""Noise stddevs by which the count of numbers with finer digits may be too low, and the count of all numbers too high.
+A wide spacing is taken only if it is right even then.  More keep finer digits, fewer move more numbers.  Tuned; not
 measured.
 """
 
@@ -325,8 +325,8 @@ def narrowed(
     last_look
         Whether there is no further one.
     heap
-        Whether the range was cut to a heap before.  If not, and noise may hide many numbers, only a heap of one or two parts
-        is cut out, with weaker evidence of others and more neighbours.
+        Whether the range was cut to a heap before.  If not, and noise may hide many numbers, only a heap of one or two
+        parts is cut out, with weaker evidence of others and more neighbours.
     """
     parts = len(counts.rows)
     part = (upper - lower) / parts

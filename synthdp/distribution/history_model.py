@@ -511,7 +511,7 @@ def _groupings_of(one: Conditional) -> tuple[tuple[Grouping, ...], tuple[int, ..
 
 
 def _by_group(probability: FloatArray, grouping: Grouping, rows: Rows, index: IntArray) -> FloatArray:
-    """Return the probability of each group of cells, (rows, groups), from those of cells, to be added to a table."""
+    """Return the probability of each group of cells, (rows, groups), to be added to a table, from the cells' own."""
     found = np.empty((len(index), grouping.size))
     for g, here in _periods(grouping, rows, index):
         found[here] = probability[here] @ (grouping.groups[g][:, None] == np.arange(grouping.size)).astype(np.float64)

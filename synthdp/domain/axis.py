@@ -71,7 +71,7 @@ class Axis:
     def points_in_file(self) -> dict[str, int]:
         """What a file stores of the grid: ``{"points": n}``, the number of grid points, if widths differ; else empty.
 
-        By it `of_file` knows whether the starts are those of a grid of today.
+        By it `of_file` knows whether the starts belong to a grid of today.
         """
         return {"points": self.grid.size} if self.grid.runs else {}
 

@@ -96,7 +96,7 @@ class Among:
 
     @property
     def _regular(self) -> int:
-        """The number of cells of regular values, which come first; those of uniqueness and order bind only these."""
+        """The number of cells of regular values, which come first; rules of uniqueness and order bind only these."""
         return self._axis.regular if self.rules else 0
 
 

@@ -94,7 +94,7 @@ def check_loss(epsilon: float, delta: float) -> None:
 
 
 def check_same(known: Mapping[str, Any], schema: Any, **given: Any) -> None:
-    """Raise ParameterError if settings differ from those of the series or panel in the folder.
+    """Raise ParameterError if settings differ from the settings of the series or panel in the folder.
 
     Nothing is checked without a schema, because the folder's settings are used then.
 

@@ -249,7 +249,7 @@ def merged_tables(measurements: Iterable[Measurements], domain: Domain) -> list[
 
 
 def pooled_repeats(tables: Iterable[NoisyTable]) -> list[NoisyTable]:
-    """Return tables of merged codes, those of the same columns and groups averaged by precision to one."""
+    """Return tables of merged codes; tables of the same columns and groups are averaged by precision to one."""
     found: dict[tuple[Clique, tuple[bytes, ...]], NoisyTable] = {}
     for table in tables:
         key = table.clique, tuple(np.asarray(groups, np.int64).tobytes() for groups in table.groups or ())

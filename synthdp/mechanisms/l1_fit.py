@@ -100,8 +100,8 @@ class L1Fit(HasPrivacyCost):
     on_progress
         Called at the start of each stage, with public numbers only.
     pull
-        Price of the relative entropy to the support's prior weights; 0 for none, infinite for the prior, ``None`` for what
-        the noise says (`synthdp.fit.explicit.problem.pull_of`).
+        Price of the relative entropy to the support's prior weights; 0 for none, infinite for the prior, ``None`` for
+        the price that suits the noise (`synthdp.fit.explicit.problem.pull_of`).
 
     Raises
     ------
@@ -275,7 +275,7 @@ def _pairs(workload: Workload, columns: int) -> list[Pair]:
 
 
 def _affordable(domain: Domain, workload: Workload) -> list[Pair]:
-    """Return the pairs to measure, sorted: those of highest weight that together have at most `MOST_ANSWERS` cells."""
+    """Return the pairs to measure, sorted: pairs of highest weight that together have at most `MOST_ANSWERS` cells."""
     pairs = _pairs(workload, len(domain))
     pairs.sort(key=workload.weight, reverse=True)
     cells = np.cumsum([domain.shape[a] * domain.shape[b] for a, b in pairs])

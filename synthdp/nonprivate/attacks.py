@@ -263,7 +263,7 @@ def disclosive(rows: Table, synthetic: Table, keys: list[int], target: int) -> I
 def predicted(rows: list[Table], tables: Tables, keys: list[int], target: int, rng: Generator) -> list[IntArray]:
     """Return 1 for each row whose target a model discloses, else 0, one (rows,) array for each table (RAPID).
 
-    The attack is that of Templ et al. (2026).  The model is a random forest of the target on the keys, fitted to the
+    The attack is by Templ et al. (2026).  The model is a random forest of the target on the keys, fitted to the
     synthetic table.  `GAIN` and `TOLERANCE` define a disclosure of a label and of a number.
     """
     from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor

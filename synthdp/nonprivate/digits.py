@@ -52,7 +52,7 @@ MOST_HEAPS, FEWEST_ROWS, HEAP, LARGE_HEAP, HEIGHT = 20, 20, 0.005, 0.05, 10
 """Limits on the frequent numbers that a draft lists as special, at most `MOST_HEAPS` of them.  Tolerances; not
 measured.
 
-Lower limits name more numbers, which could be those of single persons; higher ones leave real heaps out.
+Lower limits name more numbers, which could be numbers of single persons; higher ones leave real heaps out.
 
 A number needs `FEWEST_ROWS` rows, `HEIGHT` times the rows of an even spread over the range, and the fraction
 `LARGE_HEAP` of the rows.  If nearly the whole range is empty, the fraction `HEAP` is enough."""

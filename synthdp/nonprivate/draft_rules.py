@@ -124,7 +124,7 @@ def _orders(columns: Mapping[str, Column], values: Mapping[str, FloatArray]) -> 
     """Return the rules that a column is at most another column of its type, the least likely by chance first.
 
     A rule that follows from two others is left out.  Columns that are equal in nearly all rows have no rule, nor have
-    those that chance orders so.
+    columns that chance orders so.
     """
     found: dict[tuple[str, str], _Found] = {}
     ranks = {name: np.sort(some[~np.isnan(some)]) for name, some in values.items()}

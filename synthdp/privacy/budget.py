@@ -137,7 +137,8 @@ more noise to a program that goes on.
 
 COUNT_SHARE = 0.03
 """Share of a discovery's budget for a noisy number of rows, where it is private.  If the number is too small, the
-discovery stops and the rest is saved.  More stops fewer discoveries by mistake, and leaves less for those that go on.
+discovery stops and the rest is saved.  More stops fewer discoveries by mistake, and leaves less for discoveries that go
+on.
 """
 
 

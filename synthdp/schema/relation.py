@@ -36,8 +36,8 @@ class Relation:
     Raises
     ------
     SchemaError
-        If a name is not text or occurs twice in the key, ``at_most`` is out of range, or ``unique`` is asked without an
-        order.
+        If a name is not text or occurs twice in the key, or ``at_most`` is out of range.  Also if ``unique`` is asked
+        without an order.
 
     Examples
     --------
@@ -73,7 +73,7 @@ class Relation:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The columns of the key: one, or those of a composite key in order."""
+        """The columns of the key: one, or the columns of a composite key in order."""
         return (self.key,) if isinstance(self.key, str) else self.key
 
     @property

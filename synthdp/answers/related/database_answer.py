@@ -216,7 +216,10 @@ class DatabaseAsker:
         return np.where(sums[0] <= STUDENT * unseen, np.fmax(stddev, widest), stddev)
 
     def _unseen_rows(self, asked: Asked, rows: FloatArray) -> float:
-        """Return how many rows noise hides: that of persons with such a column, times the rows of a person who has any."""
+        """Return how many rows noise hides.
+
+        It is the number of persons that noise hides, times the rows of a person who has any.
+        """
         each = float(self.weights @ rows) / max(float(self.weights @ (rows > 0)), 1.0)
         return self.known.unseen([*asked.terms.values()], asked.layout) * self.known.total * max(each, 1.0)
 

@@ -44,7 +44,7 @@ def raked_exactly(
     """Return weighted rows of a model that have public totals exactly, by iterative proportional fitting.
 
     Where totals have rows and the model has none, rows of the model are given the values that are missing, unless a
-    rule forbids it.  Totals that rules forbid are missed, and those of very many cells are met only nearly; see
+    rule forbids it.  Totals that rules forbid are missed, and totals of very many cells are met only nearly; see
     `LARGE`.
 
     Parameters

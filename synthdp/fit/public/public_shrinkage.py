@@ -65,7 +65,7 @@ def dispersion(
 
 
 def smoothed_ratio(tables: Sequence[tuple[FloatArray, FloatArray, float, int]], *, ratio: float) -> float:
-    """Return the variance of private counts around those that smoothed public rows expect, as a multiple v of these.
+    """Return the variance v of private counts about counts that smoothed public rows expect, in multiples of these.
 
     It is estimated from all noisy tables, between 0 and ``ratio``; the smaller, the more public counts are trusted.
     Expected counts of smoothed public rows that have the private one-ways are nearer to the private ones than the
@@ -117,7 +117,7 @@ A numerical tolerance.
 
 
 def shrunk_to(counts: FloatArray, expected: FloatArray) -> FloatArray:
-    """Return public counts, (k,), shrunk towards those that a simpler model of the same rows expects, by chance's part.
+    """Return public counts, (k,), shrunk by chance's part to counts that a simpler model of the same rows expects.
 
     Under a Dirichlet prior about the expected shares, fitted by its moments: of the squared deviation in multiples of
     the expected counts, which is 1 a cell by chance alone, the excess is real.

@@ -231,7 +231,8 @@ def first_trees(
     total
         Estimated number of rows.
     steps
-        For each column the groups of its declared hierarchy, as `ColumnTree` has them; the bins are those of the first.
+        For each column the groups of its declared hierarchy, as `ColumnTree` has them; the bins are the groups of the
+        first level.
     """
     misfits = [float(one[~axis.releasable].sum()) for axis, one in zip(axes, counts, strict=True)]
     misfits = [many if many > beyond_noise(stddev, len(axes)) else 0.0 for many in misfits]

@@ -51,7 +51,7 @@ def with_merged(
 ) -> list[Candidate]:
     """Return candidates, followed by the same pairs over merged groups, which are cheaper to measure.
 
-    Pairs already measured get no merged version, nor do those that merging does not shrink.  Scores of merged pairs are
+    Pairs already measured get no merged version, nor do pairs that merging does not shrink.  Scores of merged pairs are
     guessed from the unmerged ones, at no cost: a smooth relation shows nearly whole in few groups.
 
     Parameters

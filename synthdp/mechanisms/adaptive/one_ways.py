@@ -38,7 +38,7 @@ on record.
 
 DISCOVERED_HEAVY = 0.5
 """In a column with discovered bounds a bin is split at this fraction of the rows that other columns require.  Its bin
-borders do not fit the data.  A smaller one splits more bins, some of which hold noise alone.  Tuned; no sweep is on
+borders do not fit the data.  A smaller one splits more bins, and some of these hold noise alone.  Tuned; no sweep is on
 record.
 """
 
@@ -265,8 +265,8 @@ class OneWayTree:
 def _pooled_total(total: float, stddev: float, columns: Sequence[FloatArray], noise: float) -> float:
     """Return the number of rows estimated from a noisy count and the sums of noisy histograms, by precision.
 
-    At least 1; the bins of every column are estimated to have this sum.  ``stddev`` is the noise of the count,
-    ``noise`` that of a histogram's bin.
+    At least 1; the bins of every column are estimated to have this sum.  ``stddev`` is the noise of the count, and
+    ``noise`` the noise of a histogram's bin.
     """
     sums = [total, *(float(counts.sum()) for counts in columns)]
     precisions = [stddev**-2, *(1 / (len(counts) * max(noise, LEAST_STDDEV) ** 2) for counts in columns)]

@@ -149,7 +149,7 @@ def exact_places(
 
     Returns
     -------
-    The table of places alone and those of places by each other column, for a model; and the same for rows, divided
+    The table of places alone and the tables of places by each other column, for a model; and the same for rows, divided
     further where `divided_by` names a column.
     """
     if not known.places:

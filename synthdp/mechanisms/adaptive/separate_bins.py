@@ -146,7 +146,7 @@ class _Classes(NamedTuple):
         return 2 + max(0, math.ceil(math.log2(self.rows)))
 
     def estimate(self, quantiles: FloatArray, evidence: FloatArray) -> SeparateBins:
-        """Return each bin's estimated rows, scaled to the right sum, and evidence, from those of classes, (c,) each."""
+        """Return each bin's estimated rows, scaled to the right sum, and evidence, from the classes' own, (c,) each."""
         found = quantiles[self.which]
         moved = np.where(found > 0, np.maximum(found + self.noisy - self.y[self.which], 0.0), 0.0)
         held_now, (counts, _, total) = float(moved.sum()), self.histogram
@@ -277,7 +277,7 @@ def _chances_beyond(
     places
         (m, c, places) counts.
     chances
-        (mixtures, m, laws, c) the chance of each law but that of empty bins.
+        (mixtures, m, laws, c) the chance of each law but the law of empty bins.
     centre, spread
         (m, laws, c) of the posterior under each law, a normal law cut off at 0.
     cut

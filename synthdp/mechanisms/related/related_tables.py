@@ -68,9 +68,9 @@ from synthdp.sampling.possible_rules import check_rules
 from synthdp.schema.database import DatabaseSchema
 
 UNUSUAL, COUNTS, ONE_WAYS, STAYS, SCREENING, CHOSEN = 0.01, 0.06, 0.2, 0.3, 0.1, 0.33
-"""Shares of the budget for unusual persons (no root row or several), numbers of child rows, one-way tables, each
-attribute against itself in another row, scores of other tables, and the tables chosen by score.  More for one of them
-makes its tables better and those of the others noisier.  Tuned; not measured.
+"""Shares of the budget for unusual persons (no root row or several); numbers of child rows; one-way tables; each
+attribute against itself in another row; scores of other tables; and the tables chosen by score.  More for one of them
+makes its tables better and the tables of the others noisier.  Tuned; not measured.
 """
 
 THREES = 0.4
@@ -86,8 +86,8 @@ would give coarser groups, with less noise in each table.  Tuned; not measured.
 
 FIRST_LOOK = 0.34
 """Fraction of the budget `STAYS` with which each attribute is measured once against itself in another row; the rest
-goes to those where the result exceeds noise.  More finds weaker relations, less leaves more to measure those that are
-found.  Tuned; not measured.
+goes to those where the result exceeds noise.  More finds weaker relations, less leaves more to measure the relations
+that are found.  Tuned; not measured.
 """
 
 SCORES_OF_THREE = 0.2
@@ -232,7 +232,7 @@ class RelatedTables(HasPrivacyCost):
     def _threes(
         self, account: Curator, known: _Known, threes: Sequence[PersonTable], wished: Workload, rng: Generator
     ) -> Iterator[_Known]:
-        """Score tables of three attributes against the model and measure those that pay.
+        """Score tables of three attributes against the model and measure the tables that pay.
 
         Yields the knowledge after each stage.
         """
@@ -594,7 +594,7 @@ def single_attributes(curator: Curator, measured: tuple[Measurements, ...]) -> t
 def _persons(noisy: Sequence[FloatArray]) -> float:
     """Return the estimated number of persons with a root row, at least 1.
 
-    It is from the first noisy table, that of persons' states.
+    It is from the first noisy table, the table of persons' states.
     """
     states = noisy[0][0]
     alive = states[[cell for cell in range(len(states) - 1) if not cell & NO_PARENT_ROW]]

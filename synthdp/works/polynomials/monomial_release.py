@@ -260,9 +260,9 @@ def _expanded(a: FloatArray, level: int, negative: int) -> FloatArray:
 class MonomialRelease(HasPrivacyCost):
     """Release noisy counts of all conjunctions of at most ``order`` zero bits, as published.
 
-    The algorithm is that of Thaler, Ullman, Vadhan 2012, theorem 1.2. The paper's scale 2 T / (epsilon n) per
-    coefficient leaves out the number of coefficients and is not private. Here the noise follows the exact sensitivity
-    of the whole vector.
+    The algorithm is by Thaler, Ullman, Vadhan 2012, theorem 1.2. The paper's scale 2 T / (epsilon n) per coefficient
+    leaves out the number of coefficients and is not private. Here the noise follows the exact sensitivity of the whole
+    vector.
 
     Costs ``spend``, for the curator's neighbours.
 

@@ -193,7 +193,7 @@ def _measure(
 
 
 def _first_terms(basis: TensorBasis, k: int) -> TensorBasis:
-    """Return the first k terms of a basis, those that were measured; terms of misfits come last."""
+    """Return the first k terms of a basis, the terms that were measured; terms of misfits come last."""
     return replace(basis, terms=basis.terms[:k])
 
 
@@ -211,8 +211,8 @@ def _stddev(norms: Norms, loss: PrivacyLoss, adjacency: Adjacency, *, k: int) ->
 def _norms(d: int, moments: MomentOrders, *, extra: int, swap: bool = False) -> tuple[Norms, int]:
     """Return the sensitivity and the number of rounded moments, without counts of out-of-domain rows, to plan noise.
 
-    The sensitivity is that of a replaced row with ``swap``, else of an added row. The number includes ``extra``
-    indicators of special and missing values.
+    The sensitivity is to a replaced row with ``swap``, else to an added row. The number includes ``extra`` indicators
+    of special and missing values.
     """
     p = moments.degree
     k = d * p + extra + (moments.order - 1) * (d * (d - 1) // 2) * (p * (p - 1) // 2)

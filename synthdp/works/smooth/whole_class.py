@@ -199,7 +199,7 @@ def chain_bound(order: int) -> float:
 
 
 def _times_minus_sine(p: FloatArray) -> FloatArray:
-    """Return the Fourier coefficients of -sin θ · p, from those of p; -sin θ = (i/2)(e^(iθ) - e^(-iθ)).
+    """Return the Fourier coefficients of -sin θ · p, from the coefficients of p; -sin θ = (i/2)(e^(iθ) - e^(-iθ)).
 
     The chain rule for f(cos θ) multiplies by -sin θ.
     """

@@ -38,8 +38,8 @@ _PRIME = np.uint64(MERSENNE)
 class PolynomialHash:
     """g random polynomials of degree r - 1 over the field of a prime p: r-wise independent hash functions.
 
-    A polynomial's values at any r different points are independent and uniform on {0..p-1} (Wegman, Carter 1981), since
-    r coefficients and r values determine each other. "Degree r" would be one coefficient too many.
+    A polynomial's values at any r different points are independent and uniform on {0..p-1} (Wegman, Carter 1981): r
+    coefficients and r values determine each other. "Degree r" would be one coefficient too many.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ class CountSketch(Counting):
     dimension
         T, the number of coordinates.
     places, signs
-        The hash function of the records' coordinates, and that of their signs.
+        The hash function of the records' coordinates, and the hash function of their signs.
     salt
         The salt of the keys' fingerprints.
     without

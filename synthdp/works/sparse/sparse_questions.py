@@ -87,8 +87,8 @@ def answered(
 def told(found: Sequence[SparseAnswer], labels: dict[str, list[Any]] | None = None) -> Answers:
     """Return answers to sparse queries as an `Answers` table with intervals, the form that all releases return.
 
-    An interval has the error bound as half-width where there is one, else that of 95 % confidence under the noise.
-    Lower ends are at least 0.
+    An interval has the error bound as half-width where there is one, else the half-width of 95 % confidence under the
+    noise. Lower ends are at least 0.
     """
     counts = np.array([one.count for one in found], np.float64)
     stddev = np.array([math.nan if one.stddev is None else one.stddev for one in found], np.float64)
