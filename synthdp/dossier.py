@@ -46,8 +46,8 @@ def check_folder(folder: Path, about: About, *, ending: str, key: Path | None) -
     Raises
     ------
     ParameterError
-        If ``ending`` is neither .csv nor .parquet, the sector is unknown, the date is no day, or the key or its program is
-        missing.
+        If ``ending`` is neither .csv nor .parquet, the sector is unknown, or the date is no day.  Also if the key or
+        its program is missing.
     DataError
         If there is something else at the folder's place.
     """

@@ -100,7 +100,8 @@ def publish(
 
     What cannot be written is found out before anything is spent.  The release itself is saved as soon as it is paid
     for, so that what follows can be made again, by `write_results`, without another spend.  If writing fails and nobody
-    asked for it to be saved, it is saved beside the table or, where that cannot be, in a folder for temporary files.
+    asked for it to be saved, it is saved beside the table.  Where that cannot be, it is saved in a folder for temporary
+    files.
 
     Costs the loss of ``release``, for its neighbours.
 

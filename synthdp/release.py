@@ -295,7 +295,7 @@ class Release(Generic[OutputT_co]):
         self._drawn("sample_to", path, **options)
 
     def answer(self, query: Any, **options: Any) -> Any:
-        """Answer a question, with standard errors and 95 % intervals: the same of every mechanism, as far as it can.
+        """Answer a question, with standard errors and 95 % intervals: the same for every mechanism that can answer.
 
         Parameters
         ----------
@@ -310,9 +310,9 @@ class Release(Generic[OutputT_co]):
         Returns
         -------
         A pandas DataFrame with a row for each number: what it is about, ``estimate``, ``standard_error``, ``lower``,
-        ``upper``, ``basis``, which says how it was found and where no error is known, and ``bias`` where an answer may be
-        off for another reason than noise.  One answer alone is a number, ``float(answer)``.  ``output.answer`` has the
-        numbers of a work's own questions without all this.
+        ``upper``, ``basis`` and ``bias``.  The basis says how it was found and where no error is known.  The bias is
+        there where an answer may be off for another reason than noise.  One answer alone is a number,
+        ``float(answer)``.  ``output.answer`` has the numbers of a work's own questions without all this.
 
         Raises
         ------
@@ -422,8 +422,8 @@ def load(path: str | PathLike[str]) -> Release[Any]:
     Raises
     ------
     FormatError
-        If the folder is not a release, has another version, was changed, or holds a class of somebody's own whose module
-        was not imported.
+        If the folder is not a release, has another version, or was changed.  Also if it holds a class of somebody's own
+        whose module was not imported.
 
     Examples
     --------

@@ -224,7 +224,8 @@ class GLSEstimates:
     def _cells_of_leaves(self, column: int, weights: FloatArray) -> FloatArray:
         """Return weights of a column's fine bins, (q, fine bins), from weights of releasable coarse bins, (q, bins).
 
-        Estimates and errors of fine bins then give those of coarse bins.  Fine bins of other coarse bins have weight 0.
+        Estimates and errors of fine bins then give estimates and errors of coarse bins.  Fine bins of other coarse bins
+        have weight 0.
         """
         kept, cell = self.kept[column], self.model.refinements[column].coarse_cell
         place = np.maximum(np.cumsum(kept) - 1, 0)[cell]

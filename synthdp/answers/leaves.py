@@ -289,7 +289,7 @@ def effective_counts(counts: FloatArray, uneven: float) -> FloatArray:
 def cut_point_mass_errors(shares: Sparse, leaves: FineBinCounts, uneven: float) -> FloatArray:
     """Return an error bound for q counts, (q,), in rows, for conditions that cut a fine bin with a point mass.
 
-    All rows of such a bin may lie on one side of the cut, and with the noise these are up to 1.96 standard errors more
+    All rows of such a bin may lie on one side of the cut.  With the noise these are up to 1.96 standard errors more
     than were counted.  The bound adds these worst cases in quadrature, times the estimated fraction of fine bins that
     are one point mass.  It is a bound and no stddev, because conditions mostly name the values that many rows have.
 

@@ -204,7 +204,7 @@ powers are rows, sums of values and sums of squares; a question without values n
 def weighed(question: Weighable, weights: ClassWeights, rows: Rows) -> Slope:
     """Return the answer to a question with survey weights, (q,), and what `ClassWeights.error` needs for its error.
 
-    These are, (g, q) each, the derivative by the common weight of a group's rows, and the sum over these rows of
+    These are, (g, q) each, the derivative by the common weight of a group's rows; and the sum over these rows of
     squared derivatives by single weights.  ``rows(i)`` returns the rows that meet condition i, by power of the summed
     column.
     """

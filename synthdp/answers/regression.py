@@ -194,8 +194,8 @@ class Regressions:
         """Return the standard errors of coefficients, (p,), due to noise in the variance of their terms.
 
         A coefficient is a covariance over a variance, and noise may hide the few rows far out that make most of one.
-        The intercept, which is the first, gets the error that those of the other coefficients imply; coefficients of
-        levels have 0.
+        The intercept, which is the first, gets the error that the errors of the other coefficients imply.  Coefficients
+        of levels have 0.
         """
         errors = np.zeros(len(coefficients))
         at = 1

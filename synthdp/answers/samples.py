@@ -371,8 +371,8 @@ def analysed(
     Raises
     ------
     ParameterError
-        If the function's result cannot be read, differs in names between tables, is not finite, or has no variances
-        although the intervals need them.
+        If the function's result cannot be read, differs in names between tables, or is not finite.  Also if it has no
+        variances although the intervals need them.
     """
     if not callable(function):
         raise ParameterError("function must be a function that takes one table")

@@ -436,7 +436,8 @@ def _condition(text: str, schema: synthdp.Schema) -> str:
 def _literal(column: Column, cell: str) -> str | None:
     """Return the value of a cell as conditions write it; ``None`` where the cell itself is so written, or is no value.
 
-    A cell that is no time is quoted, for the message that says so, and a label of an identifier for the one that refuses it.
+    A cell that is no time is quoted, for the message that says so.  A label of an identifier is quoted for the message
+    that refuses it.
     """
     import numpy as np
 

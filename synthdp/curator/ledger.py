@@ -131,8 +131,8 @@ class Ledger:
         BudgetExceededError
             If the data set's cap does not cover it; nothing is written then.
         LedgerError
-            If the data set is counted for other neighbours, there is a spend under this ledger's key, or the file cannot
-            be written or stays locked; nothing is written then.
+            If the data set is counted for other neighbours, or there is a spend under this ledger's key.  Also if the
+            file cannot be written or stays locked; nothing is written then.
         """
         _check_text("dataset", dataset)
         _check_unicode("what", what)

@@ -325,8 +325,8 @@ def narrowed(
     last_look
         Whether there is no further one.
     heap
-        Whether the range was cut to a heap before.  If not, and noise may hide many numbers, only a heap of one or two parts
-        is cut out, with weaker evidence of others and more neighbours.
+        Whether the range was cut to a heap before.  If not, and noise may hide many numbers, only a heap of one or two
+        parts is cut out, with weaker evidence of others and more neighbours.
     """
     parts = len(counts.rows)
     part = (upper - lower) / parts

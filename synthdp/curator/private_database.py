@@ -360,7 +360,7 @@ def _chosen(
     chosen: Sequence[_Chosen],
     persons: int,
 ) -> tuple[_Chosen, IntArray]:
-    """Return which rows of table ``i`` enter the records, and (persons,) 1 for persons of whom some row does not.
+    """Return which rows of table ``i`` enter the records, and (persons,) 1 for persons with a row that does not.
 
     With each row come its person, its parent's position and its slot in the record.  A row does not enter if there are
     too many, or its period has another row where one is allowed.  Nor does it without a used parent row, or a regular

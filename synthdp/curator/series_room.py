@@ -47,7 +47,7 @@ questions, exact sums at a plan's start, and answers of a later period."""
 class SeriesRoom:
     """Read the private rows of a series of periods, keep exact sums of earlier periods, and answer only with noise.
 
-    All answers together cost no more than the loss of the terms, for neighbouring series, which differ in the rows of
+    All answers together cost no more than the loss of the terms, for neighbouring series.  These differ in the rows of
     one unit in at most as many periods as the terms say.
 
     Parameters

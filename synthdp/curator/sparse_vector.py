@@ -38,8 +38,8 @@ def cell_total(table: PrivateTable, query: Statistic) -> int:
     Raises
     ------
     ParameterError
-        If it is not a single query that one unit's rows move by at most one each, in whole 1024ths, or its domain is not
-        of the curator's schema.
+        If it is not a single query that one unit's rows move by at most one each, in whole 1024ths.  Also if its domain
+        is not of the curator's schema.
     """
     check_question(table, query)
     if query.k != 1:
@@ -173,10 +173,11 @@ class SparseVector:
         Raises
         ------
         ParameterError
-            If the query is not a single one with values in [0, 1], of the curator's schema, or the guess is not a number.
+            If the query is not a single one with values in [0, 1], of the curator's schema.  Also if the guess is not a
+            number.
         PrivacyError
-            If all answers were given, the watch was closed or saved, it was asked again while it was being asked (by a
-            signal's handler, or by the query itself), or in a forked process.
+            If all answers were given, or the watch was closed or saved.  Also if it was asked in a forked process, or
+            again while it was being asked (by a signal's handler, or by the query itself).
         """
         if not math.isfinite(guess * DENOMINATOR):
             raise ParameterError(f"guess ({guess}) must be a finite number of rows")

@@ -82,9 +82,8 @@ class Explicit:
     def sample(self, rows: int, rng: Generator, *, given: Evidence | None = None, independent: bool = False) -> Codes:
         """Repeat the support points by controlled rounding, and shuffle; see `Distribution.sample`.
 
-        The points are taken in lexicographic order, so that the count of each listed point, and of each set
-        of neighbouring points (as all that share their first codes), differs from its expectation by less
-        than one.
+        The points are taken in lexicographic order.  So the count of each listed point differs from its expectation by
+        less than one.  So does the count of each set of neighbouring points (as all that share their first codes).
         """
         check_rows(rows)
         weights = self.weights.copy()

@@ -27,7 +27,7 @@ class Difference:
     Parameters
     ----------
     first, second
-        Table and column of the day that is drawn before, of the row or of one above it, and of the one that follows.
+        Table and column of the day that is drawn before, of the row or of one above it; and of the one that follows.
     sign
         1 if the second day is the later one, else -1.
     shift

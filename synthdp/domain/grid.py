@@ -187,7 +187,7 @@ def grid_of(column: Column) -> Grid:
 
 
 def points_of_today(column: Column, points: AnyArray) -> IntArray:
-    """Return grid points of an old file, where all had one width, as those of today that hold their first steps, (n,).
+    """Return today's grid points, (n,), that hold the first steps of an old file's points, where all had one width.
 
     Parameters
     ----------

@@ -34,8 +34,8 @@ limit: each further period doubles it.
 """
 
 MOST_PERIODS = 64
-"""Most values of an ordering column of which a parent row has at most one row each.  Each has a cell of its own, so
-that more would leave few rows in each.  A safety limit.
+"""Most values of an ordering column where a parent row has at most one row for each value.  Each has a cell of its own,
+so that more would leave few rows in each.  A safety limit.
 """
 
 MOST_GROUPS = 5
@@ -44,8 +44,7 @@ thinly.
 """
 
 NO_PARENT_ROW, REPEATED_ROW = 1, 2
-"""Bits of `STATE` for unusual persons: no row in the root table; several rows there, of which one is used.  A
-convention.
+"""Bits of `STATE` for unusual persons: no row in the root table; several rows there, and one is used.  A convention.
 """
 
 STATE = "#state"
@@ -234,7 +233,7 @@ class Layout:
     def rows_of_count(self, table: int) -> IntArray:
         """Return the number of rows that each cell of a table's count stands for, (cells,).
 
-        0 for the last, that of numbers out of range, which never occurs.
+        0 for the last cell, for numbers out of range, which never occurs.
         """
         layout = self.tables[table]
         if layout.order is Order.PATTERN:

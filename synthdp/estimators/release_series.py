@@ -219,7 +219,7 @@ class ReleaseSeries:
         Raises
         ------
         DataError
-            If all periods were added, the earlier rows were changed, the period was begun with other rows, or
+            If all periods were added, the earlier rows were changed, or the period was begun with other rows.  Also if
             rows are corrected in the first period.
         ParameterError
             If corrections have no ``privacy_unit`` with several periods.

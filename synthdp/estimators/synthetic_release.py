@@ -155,7 +155,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Share of the budget for the discovery of open columns.  With Gaussian DP, as by default, it is a share of mu
         squared, and a tenth of delta pays for the thresholds of levels; otherwise it is a share of epsilon and delta.
         If noise hides the domain of a column, the column is left out with a warning.  Columns that a workload, the
-        target or the order of an array needs are kept with placeholder values, and so are all columns if none would be
+        target or the order of an array needs are kept with placeholder values.  So are all columns if none would be
         left.
     undiscovered
         Action if noise hides the domain of a column, or most values of the table.  ``"leave_out"`` leaves the column
@@ -176,8 +176,8 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         step.
     public
         A table of unprotected rows, such as last year's file or a published sample: a dataframe, a source or a path,
-        with some or all of the columns.  The table is the prior of the release, as far as noisy answers agree with it.
-        It is not read through the curator, and the receipt names it.
+        with some or all of the columns.  The table is the prior of the release, to the extent that noisy answers agree
+        with it.  It is not read through the curator, and the receipt names it.
     public_weight
         Largest weight of a row of ``public``, relative to a private row, above 0 and at most 1.
     public_totals

@@ -62,7 +62,7 @@ def averages_in_domain(basis: TensorBasis, averages: FloatArray, shares: FloatAr
     Parameters
     ----------
     basis
-        The products; those that are 1 for out-of-domain values only come out 0.
+        The products; products that are 1 for out-of-domain values only come out 0.
     averages
         (k,) their noisy averages over all rows.
     shares

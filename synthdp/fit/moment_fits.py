@@ -311,7 +311,7 @@ def product_max_entropy(
 
     Column by column the minimum of KL(w ‖ prior) + ½ Σ_i (E_w[T_i] − moment_i)² / stddev_i², by damped Newton steps on
     its dual log Σ prior · exp(Σ_i y_i T_i) − y'moments + ½ Σ_i stddev_i² y_i².  A moment within its noise of the
-    prior's hardly moves the density, and moments that no density has (noise can do that) are met as closely as one can.
+    prior's hardly moves the density.  Moments that no density has (noise can do that) are met as closely as one can.
     Moments hundreds of standard deviations from any density's make the dual too steep for floating point: such a column
     is fitted again with its variance multiplied by 10 until Newton's method converges.
 

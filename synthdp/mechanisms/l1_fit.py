@@ -100,8 +100,8 @@ class L1Fit(HasPrivacyCost):
     on_progress
         Called at the start of each stage, with public numbers only.
     pull
-        Price of the relative entropy to the support's prior weights; 0 for none, infinite for the prior, ``None`` for what
-        the noise says (`synthdp.fit.explicit.problem.pull_of`).
+        Price of the relative entropy to the support's prior weights; 0 for none, infinite for the prior, ``None`` for
+        the price that suits the noise (`synthdp.fit.explicit.problem.pull_of`).
 
     Raises
     ------

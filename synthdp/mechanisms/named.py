@@ -94,7 +94,7 @@ def _parts(hint: Any) -> tuple[Any, ...]:
 
 
 def _fits(value: object, hint: Any) -> bool:
-    """Return whether a value is of an annotated type, as far as plain types go; finer annotations are not checked."""
+    """Return whether a value is of an annotated type; only plain types are checked, no finer annotations."""
     return any(_is(value, part) for part in _parts(hint))
 
 
@@ -194,7 +194,7 @@ def _as(argument: str) -> Callable[[Any], dict[str, Any]]:
 
 
 def _one_ways(bins: Any) -> dict[str, Any]:
-    """Turn the setting ``bins`` into the constructor argument ``one_ways``, whose first histograms have so many."""
+    """Turn the setting ``bins`` into the constructor argument ``one_ways``, whose first histograms have this many."""
     return {"one_ways": OneWayTree(bins=bins)}
 
 

@@ -17,7 +17,7 @@ from synthdp.queries.protocol import KeyStatistic
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowCount:
-    """The number of rows as far as it is public or was estimated, with its error.
+    """The number of rows where it is public or was estimated, with its error.
 
     Parameters
     ----------

@@ -96,8 +96,8 @@ def class_means(
     """Return the mean weight of each class and its standard error, from noisy row counts and noisy sums of offsets.
 
     The posterior mean of an offset that may lie anywhere in its class beforehand, of variance 1/3 in halves of its
-    width: with N rows and a sum S of noise s it is ``N S / (N^2 + 3 s^2)``, of variance ``1 / (3 + N^2 / s^2)``, to
-    which the error of N adds.
+    width: with N rows and a sum S of noise s it is ``N S / (N^2 + 3 s^2)``, of variance ``1 / (3 + N^2 / s^2)``.  The
+    error of N adds to it.
 
     Parameters
     ----------

@@ -28,9 +28,9 @@ and those among other columns worse.  Tuned; not measured.
 """
 
 REST = 0.3
-"""Weight of a pair outside of the user's workload, as a fraction of the mean weight of its sets, so that such pairs are
-not lost.  A larger one makes them better.  Tuned: by `benchmarks/utility/places.py`; with six triples of Adult at
-epsilon 1, values of .1, .3 and 1 give errors of .0327, .0308, .0313 (other pairs .0241, .0240, .0228).
+"""Weight of a pair outside of the user's workload, as a fraction of the mean weight of its sets.  It keeps such pairs
+from being lost.  A larger one makes them better.  Tuned: by `benchmarks/utility/places.py`; with six triples of Adult
+at epsilon 1, values of .1, .3 and 1 give errors of .0327, .0308, .0313 (other pairs .0241, .0240, .0228).
 """
 
 BINS = 32

@@ -326,7 +326,7 @@ def _read_rows(form: CellFormat, counts: Mapping[str, int]) -> int:
 
 
 def _given_back(form: CellFormat, counts: Mapping[str, int]) -> int:
-    """Return how many rows have a text that a format reads and writes back unchanged but for blanks around it."""
+    """Return how many rows have a text that a format reads and writes back unchanged, except for blanks around it."""
     return sum(
         count
         for text, count in counts.items()

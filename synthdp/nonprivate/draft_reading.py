@@ -142,7 +142,7 @@ MOST_LEVELS = 100
 """Levels of any column that a draft lists, at most; longer lists need frequent levels.  A safety limit of length."""
 
 LONGEST_LIST, REPEATS = 500, 10
-"""Longest list of levels that a draft writes, such as countries, and the mean rows of a level that a list of more than
+"""Longest list of levels that a draft writes, such as countries; and the mean rows of a level that a list of more than
 `MOST_LEVELS` needs.  Levels of other columns are left to discovery.  Safety limits."""
 
 NEARLY_ALL = 0.95
@@ -366,7 +366,7 @@ def _is_number(word: str) -> bool:
 def csv_of(source: Source, missing: Collection[str] | None) -> CsvFormat | None:
     """Return the format by which a draft and a release read a file of texts; ``None`` for a table that has types.
 
-    Its texts for missing values are the given ones; for ``None`` those of the source, or the usual ones.
+    Its texts for missing values are the given ones; for ``None`` the texts of the source, or the usual ones.
     """
     if not isinstance(source, TextSource):
         return None

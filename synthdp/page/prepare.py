@@ -243,7 +243,7 @@ async def recall(site: Site, request: Request) -> Response:
 
 
 def _columns_of(rule: dict[str, Any]) -> set[str]:
-    """Return the names of the columns in a rule's document, all of which a table must have to take the rule over."""
+    """Return the names of the columns in a rule's document; a table must have them all to take the rule over."""
     parts = [rule.get(part, {}) for part in ("when", "then", "values")]
     return {name for part in parts for name in part} | {rule[side] for side in ("left", "right") if side in rule}
 

@@ -244,7 +244,7 @@ def marks_between(low: int, high: int, quantity: Quantity) -> list[tuple[float, 
 def _moments(low: int, high: int, *, clock: bool) -> list[tuple[int, str]]:
     """Return (microseconds, text) of the marks of an axis of moments or of times of day, all within the range.
 
-    The finest round steps of which there are few are taken.
+    The finest round steps that give few marks are taken.
     """
     for unit, steps in ROUND_TIMES:
         ends = [int(np.datetime64(end, "us").astype(f"M8[{unit}]").astype(np.int64)) for end in (low, high)]
@@ -270,7 +270,7 @@ def _text(time: str, *, clock: bool) -> str:
 def _lengths(low: int, high: int) -> list[tuple[int, str]]:
     """Return (microseconds, text) of the marks of an axis of durations, all within the range.
 
-    Their unit is the longest of which the range has two.
+    Their unit is the longest that fits twice into the range.
     """
     name, size = next((one for one in _LENGTHS if (high - low) / one[1] >= 2), _LENGTHS[-1])
     step = round_step(max((high - low) / size, 1.0) / TIME_MARKS)

@@ -248,8 +248,8 @@ def laplace_threshold(counts: Mapping[str, int], *, scale: float, threshold: int
 def gaussian_threshold(counts: Mapping[str, int], *, scale: float, threshold: int) -> dict[str, int]:
     """Return the keys whose count reaches ``threshold`` with discrete Gaussian noise, with that count.
 
-    Costs mu of Gaussian DP as `discrete_gaussian` does, for neighbours whose counts differ by at most Δ₂ in L2, and the
-    δ of `gaussian_threshold_delta` for the keys that only one of them has.
+    Costs mu of Gaussian DP as `discrete_gaussian` does, for neighbours whose counts differ by at most Δ₂ in L2.  Costs
+    also the δ of `gaussian_threshold_delta`, for the keys that only one of them has.
 
     Parameters
     ----------
@@ -298,9 +298,9 @@ def linf_knorm(values: IntArray, *, scale: float) -> IntArray:
 
     Notes
     -----
-    The coordinates are dependent; each has standard deviation `linf_knorm.stddev`, 2.45 times below that of
-    independent Laplace noise of the same cost when k is large.  Hardt, Talwar 2010; the exact discrete law,
-    its sampler and the proofs are in ``docs/proofs/linf-knorm.md``.
+    The coordinates are dependent; each has standard deviation `linf_knorm.stddev`, 2.45 times below the deviation of
+    independent Laplace noise of the same cost when k is large.  Hardt, Talwar 2010; the exact discrete law, its sampler
+    and the proofs are in ``docs/proofs/linf-knorm.md``.
     """
     _check_scale(scale)
     _check_vector(values)
@@ -402,8 +402,8 @@ def gaussian_threshold_delta(rows: int, *, scale: float, threshold: int, resolut
 
     Notes
     -----
-    Of l keys none has more than rows − l + 1 of the unit's rows, so the sum of their chances is at most l times that of
-    one such count; of many l, a whole range is bounded by the largest l and the largest chance in it.
+    Of l keys none has more than rows − l + 1 of the unit's rows, so the sum of their chances is at most l times the
+    chance of one such count; of many l, a whole range is bounded by the largest l and the largest chance in it.
 
     P(Z ≥ m) ≤ P(N(0, scale²) ≥ m − 1) for whole m ≥ 1 (Canonne, Kamath, Steinke 2020, Proposition 25), for m = threshold −
     count, the case of a noisy count *equal* to the threshold included; for m < 1 it is taken as 1.

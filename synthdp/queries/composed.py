@@ -177,7 +177,7 @@ class FittingRows(LinearFamily):
         return found
 
     def sums(self, codes: Codes) -> Totals:
-        """Return the family's sums, (k,), over those of some rows whose values all fit the schema."""
+        """Return the family's sums, (k,), over the given rows whose values all fit the schema."""
         return self.family.finish(self.family.sums(codes[self._fits(codes)]))
 
     def _fits(self, codes: Codes) -> BoolArray:

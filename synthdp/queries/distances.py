@@ -212,9 +212,9 @@ def pair_tables(totals: Totals, shape: Sequence[int]) -> Iterator[tuple[Totals, 
 
 
 def _with_first(counts: AnyArray, total: int) -> AnyArray:
-    """Return a column's counts of all cells, (cells,), from those of all but the first, which indicators leave out.
+    """Return a column's counts of all cells, (cells,), from counts of all but the first, which indicators leave out.
 
-    That of the first is ``total`` minus the others.
+    The count of the first is ``total`` minus the others.
     """
     return np.concatenate([[total - counts.sum()], counts])
 

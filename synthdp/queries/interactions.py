@@ -47,7 +47,8 @@ class Interactions(LinearFamily):
     Raises
     ------
     ParameterError
-        If a clique is empty, repeats a column or leaves the domain, or a weight is not a whole number of at least 1.
+        If a clique is empty, repeats a column or leaves the domain.  Also if a weight is not a whole number of at least
+        1.
     SensitivityError
         If a sum might overflow.
     """
@@ -99,7 +100,7 @@ class Interactions(LinearFamily):
     def bounds(self) -> RecordBounds:
         """The sensitivity: every record that fits moves an interaction equally far.
 
-        A swap as far as the worst pair of records.
+        A swap is bounded by the worst pair of records.
         """
         parts = list(zip(self.shapes, self.weights, strict=True))
         return RecordBounds(

@@ -33,7 +33,7 @@ tolerance.
 class ClippedProducts(LinearFamily):
     """For every two columns the sum over rows of the product of their scores.
 
-    A row whose products have a Euclidean norm above ``norm`` is scaled down to it, so that a record changes all answers
+    A row whose products have a Euclidean norm above ``norm`` is scaled down to it.  So a record changes all answers
     together by at most ``norm``, however far its scores reach (Mironov et al. 2016 clip gradients so).  The scale is a
     function of the row alone: the queries stay linear.
 

@@ -43,9 +43,9 @@ _ORIGINALS = {"\\": "\\", "u": BETWEEN, "0": MISSING}
 def part_of(value: object) -> str:
     """Return the part of a record key that stands for one value.
 
-    Texts are themselves but for escapes, whole numbers of any type their digits, other numbers their shortest decimals.
-    Truth values are 0 and 1, times ISO 8601, bytes hexadecimal digits.  Missing values are one part together with
-    infinities and values without a text of their own.
+    Texts are themselves except for escapes, whole numbers of any type their digits, other numbers their shortest
+    decimals.  Truth values are 0 and 1, times ISO 8601, bytes hexadecimal digits.  Missing values are one part together
+    with infinities and values without a text of their own.
     """
     if isinstance(value, str):
         return value.translate(_ESCAPES)

@@ -221,7 +221,7 @@ class Relations:
         return max(self.direct.total[0], 1.0)
 
     def _add(self, pair: tuple[int, int], evidence: Evidence) -> None:
-        """Add evidence about a pair of columns, of which there may be several, to be tested for a relation."""
+        """Add evidence about a pair of columns, to be tested for a relation; a pair may have several."""
         self.evidence.setdefault(pair, []).append(evidence)
 
     def _shares(self, column: int) -> FloatArray:

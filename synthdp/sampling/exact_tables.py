@@ -172,7 +172,7 @@ class _Move:
         any moves left after `ATTEMPTS` rounds take the remaining rows in order.
 
         ``cell`` holds the cell of each row, (n,).  Its number is ``inside`` (the number of cells of the moving columns)
-        times that of the fixed columns, plus that of the moving ones.
+        times the number of the fixed columns' cell, plus the number of the moving columns' cell.
         """
         order = np.argsort(cell, kind="stable")
         counts = np.bincount(cell, minlength=int(max(source.max(), cell.max())) + 1)

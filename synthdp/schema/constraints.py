@@ -59,8 +59,8 @@ class Constraint(ABC):
         Raises
         ------
         SchemaError
-            If it names an unknown column, one whose bounds or levels are open (what is discovered might contradict the
-            rule), a value that a column cannot hold, or columns that cannot be compared.
+            If it names an unknown column, or one whose bounds or levels are open (what is discovered might contradict
+            the rule).  Also if it names a value that a column cannot hold, or columns that cannot be compared.
         """
         for rule in self.means():
             rule.check(columns)

@@ -50,9 +50,9 @@ class DatabaseSchema:
     relations
         One for every table but the root.
     rules
-        Rules that every synthetic row obeys, of columns named as ``table.column``: a condition on two columns, of one table
-        or of which one is in a table above the other's (`LessEqual`, `Forbidden`, `Implies`, `Iff`, `Combinations`), columns
-        that are not modelled but computed (`Derived`), and rules between the rows of one parent row (`UniquePerParent`,
+        Rules that every synthetic row obeys, of columns named as ``table.column``: a condition on two columns, of one
+        table or of a table and a table above it (`LessEqual`, `Forbidden`, `Implies`, `Iff`, `Combinations`); columns
+        that are not modelled but computed (`Derived`); and rules between the rows of one parent row (`UniquePerParent`,
         `RowsPerParent`, `NeverFalls`).  Rules of the tables' own schemas are kept, too.
 
     Raises

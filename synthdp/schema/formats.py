@@ -196,9 +196,9 @@ def time_format(pattern: str, quantity: str, *, last_year: int = LAST_YEAR, zone
     Parameters
     ----------
     pattern
-        As ``strptime`` has it: ``%Y %y %m %d %j %B %b %A %a`` for days (names are English), ``%H %I %p %M %S %f`` for times
-        of day, ``%z`` for the offset of a zone, and other characters for themselves.  A ``-``, as in ``%-d``, leaves out the
-        zeros before a number; they may be missing in what is read in either case.
+        As ``strptime`` has it: ``%Y %y %m %d %j %B %b %A %a`` for days (names are English); ``%H %I %p %M %S %f`` for
+        times of day; ``%z`` for the offset of a zone; and other characters for themselves.  A ``-``, as in ``%-d``,
+        leaves out the zeros before a number; they may be missing in what is read in either case.
     quantity
         ``"moment"``, ``"clock"`` or ``"length"``; the hours of a length may be more than 23.
     last_year

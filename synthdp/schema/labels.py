@@ -41,8 +41,8 @@ def alphabets_of(pattern: str) -> tuple[str, ...]:
     Parameters
     ----------
     pattern
-        Plain characters, ``\d`` for a digit, ``[A-Z]`` or ``[0-9a-f]`` for one of some, ``{n}`` to repeat what stands
-        before it, and a backslash before a sign that stands for itself.
+        Plain characters; ``\d`` for a digit; ``[A-Z]`` or ``[0-9a-f]`` for one of some; ``{n}`` to repeat what stands
+        before it; and a backslash before a sign that stands for itself.
 
     Raises
     ------
@@ -324,8 +324,8 @@ class Identifier(Known):
     prefix
         Text before the running number of a synthetic label; with ``None`` the labels are whole numbers.
     pattern
-        The format of the labels instead, as a small part of regular expressions: plain characters, ``\d`` for a digit,
-        ``[A-Z]`` or ``[0-9a-f]``, ``{n}`` to repeat what stands before it, and a backslash before a sign that stands
+        The format of the labels instead, as a small part of regular expressions: plain characters; ``\d`` for a digit;
+        ``[A-Z]`` or ``[0-9a-f]``; ``{n}`` to repeat what stands before it; and a backslash before a sign that stands
         for itself.  Labels differ in all rows of a table, in a fixed order that looks random.
 
     Examples

@@ -36,8 +36,8 @@ class Relation:
     Raises
     ------
     SchemaError
-        If a name is not text or occurs twice in the key, ``at_most`` is out of range, or ``unique`` is asked without an
-        order.
+        If a name is not text or occurs twice in the key, or ``at_most`` is out of range.  Also if ``unique`` is asked
+        without an order.
 
     Examples
     --------

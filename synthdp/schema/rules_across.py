@@ -215,8 +215,8 @@ def _condition(
 ) -> Condition:
     """Return one two-column rule as a `Condition`, with the column that is drawn first as ``above``.
 
-    The other column is drawn under the rule.  SchemaError is raised for tables of which neither is above the other.
-    ``part`` is the rule, or one that it means, of the columns at two ``places``.
+    The other column is drawn under the rule.  SchemaError is raised if neither table is above the other.  ``part`` is
+    the rule, or one that it means, of the columns at two ``places``.
     """
     first, second = places
     both = Schema(

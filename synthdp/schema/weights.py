@@ -25,9 +25,9 @@ MOST_CLASSES = 64
 class Weight(Known):
     """The survey weight of a row, lower <= w <= upper; weights beyond are clipped.
 
-    It is counted in classes whose bounds have one ratio, ``(upper / lower) ** (1 / classes)``.  A release measures what the
-    rows of a class stand for on average, and a synthetic row has the mean of its class, times a factor that makes all
-    weights of a synthetic table add up to the estimated population, however many rows are drawn.
+    It is counted in classes whose bounds have one ratio, ``(upper / lower) ** (1 / classes)``.  A release measures what
+    the rows of a class stand for on average.  A synthetic row has the mean of its class, times a factor.  The factor
+    makes all weights of a synthetic table add up to the estimated population, however many rows are drawn.
 
     Parameters
     ----------

@@ -151,8 +151,8 @@ class TableFormat:
     def build(self, schema: Schema, columns: Mapping[str, RawColumn]) -> Any:
         """Return a table in this format from raw columns (labels or numbers); derived columns are computed from these.
 
-        A missing value in a pandas column of numpy whole numbers or booleans, which cannot hold one, makes that
-        column's type the nullable one of the same size.
+        A pandas column of numpy whole numbers or booleans cannot hold a missing value.  If there is one, that column's
+        type becomes the nullable one of the same size.
 
         Raises
         ------

@@ -170,7 +170,7 @@ class MixedInteger:
 
     A heuristic search comes first; the program runs only where the search finds nothing above the threshold, which is
     when column generation would otherwise have to stop.  The program has one binary variable per grid point of each
-    column, and for each pair of columns that share a query a joint table whose margins are these binaries.
+    column.  For each pair of columns that share a query it has a joint table whose margins are these binaries.
 
     Parameters
     ----------

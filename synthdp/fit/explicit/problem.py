@@ -144,8 +144,8 @@ class FitProblem:
     Raises
     ------
     ParameterError
-        If shapes disagree, a value is not finite, a standard deviation, a prior weight, an insensitivity or the pull
-        is negative, or the prior has no mass.
+        If shapes disagree, a value is not finite, or the prior has no mass.  Also if a standard deviation, a prior
+        weight, an insensitivity or the pull is negative.
     """
 
     A: FeatureMatrix

@@ -31,8 +31,8 @@ class ProductBasis:
     Raises
     ------
     ParameterError
-        If there is no axis or no term, an axis is empty, a term names a column that does not exist, a table does not
-        fit its axis, or a value is not finite.
+        If there is no axis or no term, an axis is empty, or a table does not fit its axis. Also if a term names a
+        column that does not exist, or a value is not finite.
     """
 
     axes: tuple[FloatArray, ...]

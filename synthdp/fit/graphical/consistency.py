@@ -30,11 +30,10 @@ from synthdp.queries.contingency import (
 class GLSEffects:
     """The pooled main effects and interactions of a set of noisy tables, given the total.
 
-    A table of counts over clique c splits orthogonally into one effect for each A ⊆ c: its margin on A,
-    centred along every axis, spread evenly over the other columns (the analysis of variance).  White noise
-    in the table is white noise in every effect, independent between effects, so least squares under the
-    constraint that all tables are margins of one table pools each effect on its own, by precision (Xiao et
-    al. 2023, ResidualPlanner, theorem 5).
+    A table of counts over clique c splits orthogonally into one effect for each A ⊆ c: its margin on A, centred along
+    every axis, spread evenly over the other columns (the analysis of variance).  White noise in the table is white
+    noise in every effect, independent between effects.  So least squares, under the constraint that all tables are
+    margins of one table, pools each effect on its own, by precision (Xiao et al. 2023, ResidualPlanner, theorem 5).
 
     Parameters
     ----------
@@ -138,9 +137,10 @@ def make_consistent(tables: Iterable[NoisyTable], shape: Sequence[int], *, total
     Returns
     -------
     The one-ways of all columns that occur in a table, by column; then the other cliques of tables in order of first
-    appearance; then the cliques of interactions alone, of several columns, that lie in no other. ``stddev`` is the noise
-    scale that sets a fit's ridge: of a one-way, the pooled one; of another table, that of the average of its repeats, or
-    of its own effect, before it gained from its neighbours (`GLSEffects.stddev` has the error of the estimate itself).
+    appearance; then the cliques of interactions alone, of several columns, that lie in no other. ``stddev`` is the
+    noise scale that sets a fit's ridge.  For a one-way it is the pooled one.  For another table it is the noise of the
+    average of its repeats, or of its own effect, before it gained from its neighbours. (`GLSEffects.stddev` has the
+    error of the estimate itself.)
     """
     noisy = list(tables)
     pooled = gls_effects(noisy, shape, total=total)
@@ -162,8 +162,8 @@ def make_consistent(tables: Iterable[NoisyTable], shape: Sequence[int], *, total
 def make_merged_consistent(tables: Iterable[NoisyTable], pooled: GLSEffects) -> tuple[NoisyTable, ...]:
     """Return tables of merged codes shifted so that their total and one-way margins agree with all other answers.
 
-    The shift is additive, even along the other axes, so that interactions stay as they were measured.  What such a
-    table says of its margins is not pooled: tables of all codes say it, too.  An interaction alone stays as it is.
+    The shift is additive, even along the other axes, so that interactions stay as they were measured.  The margins of
+    such a table are not pooled: tables of all codes have them, too.  An interaction alone stays as it is.
 
     Parameters
     ----------

@@ -49,13 +49,13 @@ class ListedEntropy:
     The features of a clique are products of one function a column, orthonormal if columns were independent with their
     noisy margins; independent columns are where the fit begins.  Minimised is total * log Z - potentials * y + 1/2 sum
     v potentials^2, first for main effects and pairs, then for more columns.  The ridge v is stddev^2 / (total * V *
-    spread^2): the potentials of an order are taken for normal with a common spread, V is the variance of the feature
-    under the model of lower orders, and the spread is the likeliest one, given how far the noisy effects are from that
+    spread^2): the potentials of an order are taken for normal with a common spread.  V is the variance of the feature
+    under the model of lower orders.  The spread is the likeliest one, given how far the noisy effects are from that
     model.
 
     One spread for all potentials of an order is too little for combinations that never occur, and there are many in
-    tables of many cells.  So in the end that model takes the place of independent columns, and the ridge is the
-    variance of the noise over the variance of counts whose spread is NEARER times the noise of a cell, a row for a row.
+    tables of many cells.  So in the end that model takes the place of independent columns.  The ridge is the variance
+    of the noise over the variance of counts whose spread is NEARER times the noise of a cell, a row for a row.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ class ListedEntropy:
         return self._nearer(weights, effects, total=total) if len(seen.at) else weights
 
     def _nearer(self, weights: Weights, effects: GLSEffects, *, total: float) -> Weights:
-        """Return (cells,) weights moved towards the measured effects as far as noise supports: the last step of a fit.
+        """Return (cells,) weights moved as far towards the measured effects as noise supports: the last step of a fit.
 
         One spread for all potentials of an order, as before, leaves too much where combinations never occur.
         """

@@ -379,7 +379,7 @@ class MaxEntropy:
         Raises
         ------
         ParameterError
-            If a table or mask does not fit ``shape``, a clique has two tables, ``total`` is not finite, or
+            If a table or mask does not fit ``shape``, a clique has two tables, or ``total`` is not finite.  Also if
             ``allowed`` leaves no combination possible.
         """
         check_number("total", total)

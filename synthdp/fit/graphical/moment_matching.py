@@ -132,7 +132,7 @@ class MomentMatching:
 
     Minimises log Z - coefficients · means + the sum of ridge / 2 · coefficients². The ridge of a question is the
     variance of its noise over its signal's, times its products': a coefficient is about a gap over that variance.  The
-    signal is estimated from the gaps between the noisy means and the untilted rows'; a question of which they are no
+    signal is estimated from the gaps between the noisy means and the untilted rows'; a question whose gaps are no
     larger than noise is left out.
 
     Parameters

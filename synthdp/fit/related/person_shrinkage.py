@@ -46,7 +46,7 @@ def towards(
     Margins follow the expected ones unless noise does not explain the gap.
 
     Between two numbers the table is first brought to an association of few parameters, as many as Stein's estimate of
-    the risk asks for, and then shrunk towards that.
+    the risk asks for.  It is then shrunk towards that.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def by_period(noisy: FloatArray, stddev: float, *, least: float) -> FloatArray:
     stddev
         Of the noise in each cell.
     least
-        Cells whose total is below so many standard deviations of it are empty.
+        Cells whose total is below this many standard deviations of it are empty.
     """
     rows = len(noisy)
     total = noisy.sum(axis=0)

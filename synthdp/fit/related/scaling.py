@@ -65,7 +65,7 @@ def fit_histories(
 ) -> Histories:
     """Fit a model of persons to tables by iterative scaling on simulated persons, and return it.
 
-    Each sweep draws persons forwards, and moves every conditional by the logarithm of the ratio of what a table should
+    Each sweep draws persons forwards.  It moves every conditional by the logarithm of the ratio of what a table should
     be to what is expected, given the persons drawn.  Model and tables weigh rows alike, so that the weights bias
     nothing.
 

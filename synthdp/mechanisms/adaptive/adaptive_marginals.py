@@ -114,8 +114,8 @@ class AdaptiveMarginals(HasPrivacyCost):
         Settings of the fit where all interactions are measured, which is where all cells can be listed and little noise
         would be left.
     wide
-        Tables of more columns than this are screened at few cells a column, planned in one round, and fitted one group of
-        related columns after the other, >= 1.
+        Tables of more columns than this, >= 1, are screened at few cells a column and planned in one round.  They are
+        fitted one group of related columns after the other.
     places
         Name of a column of places, whose levels are counted with every other column at each step of its groups; synthetic
         rows have whole numbers that add up at every step (`synthdp.mechanisms.adaptive.places`).

@@ -17,9 +17,9 @@ from synthdp.schema.schema import Schema
 
 KAPPA, KAPPA_OF_WIDE = 0.3, 8.0
 """A column gets about sqrt(n / (KAPPA sigma)) groups for tables, at least 4: n is the number of rows, sigma the noise
-in a cell of a pair's table.  Smaller ones make more groups, with fewer rows in each against the noise.  Tuned.
-Columns of wide tables get fewer: there the noise of a whole table is about a tenth of the rows, so that the relations
-that stand out when pairs are scored are worth a table.
+in a cell of a pair's table.  Smaller ones make more groups, with fewer rows in each against the noise.  Tuned.  Columns
+of wide tables get fewer: there the noise of a whole table is about a tenth of the rows.  So the relations that stand
+out when pairs are scored are worth a table.
 """
 
 ATOM_SHARE = 0.3
@@ -105,7 +105,7 @@ def coarse_table(one_way: OneWay, refinement: Refinement, column: int) -> NoisyT
     """Return a column's estimated rows per group as a table, with an upper bound of its noise; misfits are included.
 
     The counts are smoothed estimates, not sums of noisy bins: where a group has many empty bins, such a sum is mostly
-    noise, and a fit would take it for a relation of this column with every other.
+    noise.  A fit would take it for a relation of this column with every other.
 
     Parameters
     ----------

@@ -195,8 +195,8 @@ def measure_interactions(known: Knowledge, account: Curator, best: Optimum) -> K
 def weighted_interactions(domain: Domain, stddevs: Mapping[Clique, float]) -> Interactions:
     """Return the query of interactions, weighted so that equal noise on its answers gives noise in these ratios.
 
-    Weights are whole numbers, so the ratios are off by at most one part in twice `LEAST_WEIGHT`, unless they are too
-    far apart for sums of 63 bits.
+    Weights are whole numbers, so the ratios are off by at most one part in twice `LEAST_WEIGHT`.  This holds unless
+    they are too far apart for sums of 63 bits.
     """
     kept = [int(axis.releasable.sum()) for axis in domain.axes]
     sizes = {clique: [kept[j] for j in clique] for clique in stddevs}

@@ -38,7 +38,7 @@ on record.
 
 DISCOVERED_HEAVY = 0.5
 """In a column with discovered bounds a bin is split at this fraction of the rows that other columns require.  Its bin
-borders do not fit the data.  A smaller one splits more bins, some of which hold noise alone.  Tuned; no sweep is on
+borders do not fit the data.  A smaller one splits more bins, and some of these hold noise alone.  Tuned; no sweep is on
 record.
 """
 

@@ -29,7 +29,7 @@ A numerical tolerance.
 """
 
 MOST_WAYS = 3
-"""Most columns of a table that the optimal plan is made for.  Of larger sets in a workload it takes all subsets of so
+"""Most columns of a table that the optimal plan is made for.  Of larger sets in a workload it takes all subsets of this
 many columns.  A safety limit of the number of tables.
 """
 
@@ -70,8 +70,8 @@ class Optimum:
     def pays(self) -> bool:
         """Whether to measure all interactions: if the noise left is small, or tables have few cells.
 
-        A table of many cells has most of its rows in few of them, and tables chosen by noisy scores do better there
-        until the noise is small (docs/mechanisms/adaptive-marginals.md).
+        A table of many cells has most of its rows in few of them.  Tables chosen by noisy scores do better there until
+        the noise is small (docs/mechanisms/adaptive-marginals.md).
         """
         return self.error <= (LARGEST_OF_FEW if self.mean_cells <= FEW_CELLS else LARGEST)
 
@@ -113,7 +113,7 @@ def optimum(
     measure the effect so costs c_S / v_S of mu^2, where c_S is its squared sensitivity.  For a weighted sum of total
     variances, b_S v_S in all, the best v_S is proportional to sqrt(c_S / b_S) (Lagrange); what is known already is
     deducted, and never less than nothing is measured.  The weights are chosen so that the sum of the tables' total
-    variation distances is least, each being proportional to the square root of cells times total variance.
+    variation distances is least.  Each is proportional to the square root of cells times total variance.
 
     Parameters
     ----------
@@ -193,8 +193,8 @@ def optimum_of(
     """Return the optimal plan for a budget and a workload, or ``None`` where it does not apply.
 
     It applies with Gaussian noise, to domains of at most ``most_cells`` cells, to workloads of at most `MAX_TRIPLES`
-    tables, at least one of which has two columns that vary.  Tables that the user's workload does not contain get the
-    fraction `KEPT` of the budget.
+    tables.  At least one table must have two columns that vary.  Tables that the user's workload does not contain get
+    the fraction `KEPT` of the budget.
 
     Parameters
     ----------

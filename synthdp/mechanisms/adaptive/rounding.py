@@ -134,7 +134,7 @@ def rounded(
 def _raked(rows: FloatArray, parts: FloatArray, wanted: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Fit a likelihood for each group of classes by iterative scaling, so that the groups get the wanted rows.
 
-    Returns likelihoods, (groups,), of which the largest is 1, and each group's fraction of each leaf, (leaves, groups).
+    Returns likelihoods, (groups,), the largest being 1, and each group's fraction of each leaf, (leaves, groups).
 
     Parameters
     ----------

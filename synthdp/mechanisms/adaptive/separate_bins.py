@@ -277,7 +277,7 @@ def _chances_beyond(
     places
         (m, c, places) counts.
     chances
-        (mixtures, m, laws, c) the chance of each law but that of empty bins.
+        (mixtures, m, laws, c) the chance of each law but the law of empty bins.
     centre, spread
         (m, laws, c) of the posterior under each law, a normal law cut off at 0.
     cut

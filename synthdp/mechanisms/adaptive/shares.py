@@ -53,8 +53,8 @@ ROUND_SIGNALS = (7_500.0, 15_000.0)
 """
 
 ONE_WAYS_KNOWN = 1_500.0
-"""Signal (rows / stddev of a table measured with the whole budget) above which only a pair's interaction is measured,
-since its margins tell little that is new.  Below it whole tables are measured, which improve the margins too.
+"""Signal (rows / stddev of a table measured with the whole budget) above which only a pair's interaction is measured.
+Its margins then tell little that is new.  Below it whole tables are measured, which improve the margins too.
 """
 
 SCREENS = (0.07, 0.1)
@@ -71,7 +71,7 @@ spends more on scores, and less on tables.  The value .3 is not measured.
 
 ONE_WAYS_IN_TABLES = 0.1
 """Factor by which the gain of re-measuring one-ways is multiplied when compared with the gain of tables.  It would else
-be overestimated: a column's error is counted in each of its pairs, most of which have a larger error, their missing
+be overestimated: a column's error is counted in each of its pairs; most pairs have a larger error, their missing
 relation, and squares add.  Tuned on Adult at epsilon .1; swept on hmeq, flchain and Wage (docs/benchmarks/planner.md):
 relations lose by more.
 """

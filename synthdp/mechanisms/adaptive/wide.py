@@ -259,8 +259,8 @@ def plan_components(
 ) -> tuple[list[Clique], list[Clique]]:
     """Split measured pairs into those inside and those outside of junction trees, one tree per group of columns.
 
-    In each group pairs that join what nothing joins yet come first, the strongest first (Chow and Liu 1968), then the
-    others as long as the tree stays small.
+    In each group pairs that join what nothing joins yet come first, the strongest first (Chow and Liu 1968).  Then come
+    the others as long as the tree stays small.
 
     Parameters
     ----------

@@ -142,8 +142,8 @@ def first_estimate(
 ) -> FloatArray:
     """Estimate the persons in an attribute's standard cells by group of periods from noisy counts, (groups, cells).
 
-    Counts below the noise are set to 0, and ordered ones are smoothed.  If none is left, releasable
-    cells are all alike.  Only those of the root are scaled to ``total``.
+    Counts below the noise are set to 0, and ordered ones are smoothed.  If none is left, releasable cells are all
+    alike.  Only counts of the root's attributes are scaled to ``total``.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ from synthdp.queries.related.person_tables import Grouping, Kind, PersonTable
 
 MOST_STEPS = 8
 """Most groups of a categorical column whose table of value and next value is measured.  For more groups it is only
-measured how often a value stays from row to row.  A limit of noise, as the table has the square of so many cells.
+measured how often a value stays from row to row.  A limit of noise, as the table has the square of this many cells.
 """
 
 MANY_LEVELS = 20

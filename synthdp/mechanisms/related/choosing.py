@@ -45,9 +45,10 @@ and STAR.
 def beyond_shared(gains: FloatArray, tables: Sequence[PersonTable], counts: Mapping[int, str]) -> FloatArray:
     """Return the gains of tables without the part that all tables sharing an axis have, which none of them can repair.
 
-    If the model does not know that short policies have few claims, all tables of a policy's length and an attribute of
-    its claims are off by as much, and only the table of its length and its number of claims repairs them.  Some pairs
-    are always unrelated, so that a low quantile of such tables is about that part; the table that repairs it gains it.
+    Say the model does not know that short policies have few claims.  Then all tables of a policy's length and an
+    attribute of its claims are off by as much.  Only the table of its length and its number of claims repairs them.
+    Some pairs are always unrelated, so that a low quantile of such tables is about that part; the table that repairs it
+    gains it.
 
     Parameters
     ----------

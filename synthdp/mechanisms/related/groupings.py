@@ -67,8 +67,8 @@ def fineness(persons: float, noise: float) -> dict[Fineness, int]:
 def grouping_of(axis: Axis, counts: FloatArray, stddev: float, *, groups: int, name: str) -> Grouping:
     """Merge a column's cells into groups for larger tables, by its noisy one-way table.
 
-    Rare levels share a group.  Numbers are grouped by rank within their period, so that growth over time drops out and
-    one table of a value and the next serves all periods.
+    Rare levels share a group.  Numbers are grouped by rank within their period, so that growth over time drops out.
+    One table of a value and the next then serves all periods.
 
     Parameters
     ----------

@@ -86,8 +86,8 @@ would give coarser groups, with less noise in each table.  Tuned; not measured.
 
 FIRST_LOOK = 0.34
 """Fraction of the budget `STAYS` with which each attribute is measured once against itself in another row; the rest
-goes to those where the result exceeds noise.  More finds weaker relations, less leaves more to measure those that are
-found.  Tuned; not measured.
+goes to those where the result exceeds noise.  More finds weaker relations, less leaves more to measure the relations
+that are found.  Tuned; not measured.
 """
 
 SCORES_OF_THREE = 0.2

@@ -147,7 +147,7 @@ def ask(
     room: SeriesRoom, before: Release[SyntheticModel], places: Sequence[int], parts: Sequence[float], stage: Stage,
     *, factor: IntArray, mu: float, note: str, public: PublicRows | None = None,
 ) -> tuple[AskedPlan, list[IntArray]]:  # fmt: skip
-    """Start a plan of statistics that are already known: those of the plan before, or those that a public table chose.
+    """Start a plan of statistics that are already known: from the plan before, or chosen by a public table.
 
     Costs at most ``mu`` times the factor's cost, for the neighbours of the room's terms.
 

@@ -382,7 +382,7 @@ class PersonTables(Counting):
     def bounds(self) -> RecordBounds:
         """The sensitivity to one person.
 
-        As all cells are >= 0, a replaced person moves the squared length at most twice as far as an added one.
+        As all cells are >= 0, a replaced person moves the squared length at most twice as much as an added one.
         """
         one = Norms(0, 0, 0)
         for table, times in zip(self.tables, self.multipliers, strict=True):

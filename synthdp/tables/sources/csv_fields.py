@@ -52,8 +52,8 @@ def open_text(path: Path, encoding: str) -> IO[str]:
 def records_of(lines: Iterator[str], delimiter: str) -> Iterator[list[str]]:
     """Yield the records of a CSV file's lines as lists of field texts, without blank lines.
 
-    A line whose quotes break the rules is a record by itself, read as well as possible, so it cannot change any other
-    record, except those between it and a quoted field that begins with a delimiter or a line end.
+    A line whose quotes break the rules is a record by itself, read as well as possible.  So it cannot change any other
+    record, except records between it and a quoted field that begins with a delimiter or a line end.
     """
     csv.field_size_limit(_LONGEST_FIELD)
     again: deque[str] = deque()

@@ -61,13 +61,13 @@ class SqlSource:
     query
         A SELECT statement instead.
     push
-        What the database does.  ``"rows"``: it sends values, which are encoded here.  ``"codes"``: it encodes them and sends
-        packed whole numbers, a tenth of the bytes; columns that it cannot encode exactly come as values.  ``"counts"``: it
-        codes rows into a temporary table of its own, limits the rows of each privacy unit, and counts there, so that only
-        counts and sums come here, without noise yet; other mechanisms' statistics that are neither tables nor second moments
-        are summed here from how often each combination of cells occurs.  ``"auto"``:
-        codes if the database can encode every column, else rows.  The integers are the same.  ``"codes"`` and ``"counts"``
-        are for PostgreSQL and DuckDB, whose arithmetic is proven to be the encoder's; only there may they be asked for.
+        What the database does.  ``"rows"``: it sends values, which are encoded here.  ``"codes"``: it encodes them and
+        sends packed whole numbers, a tenth of the bytes; columns that it cannot encode exactly come as values.
+        ``"counts"``: it codes rows into a temporary table of its own, limits the rows of each privacy unit, and counts
+        there.  So only counts and sums come here, without noise yet; other mechanisms' statistics that are neither
+        tables nor second moments are summed here from how often each combination of cells occurs.  ``"auto"``: codes if
+        the database can encode every column, else rows.  The integers are the same.  ``"codes"`` and ``"counts"`` are
+        for PostgreSQL and DuckDB, whose arithmetic is proven to be the encoder's; only there may they be asked for.
 
     Raises
     ------

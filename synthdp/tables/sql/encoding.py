@@ -282,7 +282,7 @@ def _whole(column: Column, steps: Steps, kind: str | None, value: str, words: Wo
 
 
 def _of_steps(steps: Steps, grid: Grid, whole: str, words: Words) -> str:
-    """Return SQL for the grid index of an integer; where ``whole`` is null, that of a missing value."""
+    """Return SQL for the grid index of an integer; where ``whole`` is null, the index of a missing value."""
     low, high = steps.value(steps.first), steps.value(steps.last) + steps.size - 1
     half, most = 0 if steps.rounds_down else steps.size // 2, steps.last - steps.first
     above = f"({whole} - ({low}))"

@@ -51,9 +51,9 @@ from synthdp.works.net.listed_cells import CellFit, fitting_total
 class BoostingScores(Score):
     """Scores -sum over rounds of clip(centre - |q(D) - e|, -h, h), one per query; high where tables answer badly.
 
-    A round adds -h to the score where its table is accurate (error at most centre - h), +h where it is not (at least
-    centre + h), and a linear value between. This is the attenuated reweighting of Dwork, Rothblum, Vadhan 2010, section
-    4.2, in whole numbers. One record moves each of the t terms by at most the change of the query.
+    A round adds -h to the score where its table is accurate (error at most centre - h). It adds +h where the table is
+    not (at least centre + h), and a linear value between. This is the attenuated reweighting of Dwork, Rothblum, Vadhan
+    2010, section 4.2, in whole numbers. One record moves each of the t terms by at most the change of the query.
 
     Parameters
     ----------

@@ -56,8 +56,8 @@ FINEST_SCALE = 2**20
 numbers. Less rounds coefficients and weights more coarsely. A numerical tolerance."""
 
 ROW_SHARE = 1 / 64
-"""Squared sensitivity of the number of rows, where it is private, as a fraction of that of the coefficients.  More
-would tell the number better, and all coefficients with more noise.  Tuned; not measured."""
+"""Squared sensitivity of the number of rows, where it is private, as a fraction of the coefficients' squared
+sensitivity.  More would tell the number better, and all coefficients with more noise.  Tuned; not measured."""
 
 
 class PatternTable(NamedTuple):

@@ -166,7 +166,7 @@ def provable_rows(
 ) -> float:
     """Return the rows at which every answer is within ``error``: 2 T C^2 ln(C/beta) / (epsilon (alpha - gamma)).
 
-    There are C coefficients of at most T in size each, so a replaced row moves their vector by at most 2 T C in L1.
+    There are C coefficients of at most T in size each. So a replaced row moves their vector by at most 2 T C in L1.
     Laplace noise of scale 2 T C / epsilon exceeds its scale times ln(C / beta) nowhere with probability 1 - beta. An
     answer adds up all C.
 

@@ -195,9 +195,9 @@ def submodular_average(summary: ParitySummary, query: SubmodularQuery) -> Estima
 def submodular_error(k: int, order: int) -> float:
     """Return the largest bias, at parities of at most ``order`` bits, over a class of submodular queries.
 
-    The class contains sums, with total weight at most 1, of concave non-decreasing functions g from 0 to at most 1 of
-    at most k literals. Such a g is a mixture of 0 and the caps min(s, c) / c, c = 1 ... k. The distance from the
-    polynomials of a degree is convex, so the worst g is a cap; on fewer literals it is no worse.
+    The class contains sums, with total weight at most 1, of functions g of at most k literals.  Each g is concave and
+    non-decreasing, from 0 to at most 1. Such a g is a mixture of 0 and the caps min(s, c) / c, c = 1 ... k. The
+    distance from the polynomials of a degree is convex, so the worst g is a cap; on fewer literals it is no worse.
     """
     check_whole("k", k)
     check_whole("order", order)

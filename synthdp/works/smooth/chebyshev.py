@@ -75,9 +75,9 @@ def terms_by_degree(t: int, d: int) -> FloatArray:
 def moments_swap(p: int, d: int, *, denominator: int) -> Norms:
     """Return the swap sensitivity of moments: bounds on the change of rounded T_1 ... T_p of each of d columns.
 
-    The real L1 bound is (p + 1 + κ) d, and the squared L2 bound is d times the largest squared change of one column.
-    Both are exact up to the grids of `least_kernel` and `largest_square`; for p = 2 they are 25/8 d and 5.1446 d. The
-    bounds also hold with one more indicator per cell without a point, where all T are 0 (docs/proofs).
+    The real L1 bound is (p + 1 + κ) d.  The squared L2 bound is d times the largest squared change of one column.  Both
+    are exact up to the grids of `least_kernel` and `largest_square`; for p = 2 they are 25/8 d and 5.1446 d. The bounds
+    also hold with one more indicator per cell without a point, where all T are 0 (docs/proofs).
     """
     l1, l2_squared = tensor_swap_l1(p + 1, 1) * d, tensor_swap_l2_squared(p + 1, 1) * d
     return rounded_swap(l1, l2_squared, k=p * d, denominator=denominator)

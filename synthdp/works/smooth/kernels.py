@@ -230,7 +230,7 @@ def kernel_gap(t: int, *, nodes: int, sigma: float) -> float:
 
     The kernel is g(x) = exp(-(x - c)^2 / 2 sigma^2) with |c| <= 1. The bound is the smaller of two. The first is
     Jackson's: (1 + Λ) times the best bound over all orders. The second uses the Chebyshev coefficients, which are at
-    most 2 M r^-m, with M = exp((r - 1/r)^2 / 8 sigma^2) the largest |g| on the ellipse of radius r around [-1, 1].
+    most 2 M r^-m.  Here M = exp((r - 1/r)^2 / 8 sigma^2) is the largest |g| on the ellipse of radius r around [-1, 1].
     Truncation adds their sum from t on, and aliasing their sum from 2 N - t + 1 on.
     """
     if sigma < LEAST_WIDTH:

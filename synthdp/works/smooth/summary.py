@@ -127,8 +127,8 @@ class SmoothSummary(HasPrivacyCost):
         Raises
         ------
         ParameterError
-            If the curator's schema has no ordered column, the summary would have more than a million terms, or the law
-            or the weighting does not suit the loss.
+            If the curator's schema has no ordered column, or the summary would have more than a million terms.  Also if
+            the law or the weighting does not suit the loss.
         """
         del random_state
         loss = curator.cost(self.spend)

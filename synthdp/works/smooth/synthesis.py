@@ -187,8 +187,8 @@ class SmoothSynthesis(HasPrivacyCost):
         Raises
         ------
         ParameterError
-            If the curator's schema has no ordered column, too many for ``"exact"``, or too few for ``functions``, the law
-            does not suit the loss, or a solver is named for ``"product"`` and one column.
+            If the curator's schema has no ordered column, too many for ``"exact"``, or too few for ``functions``.  Also
+            if the law does not suit the loss, or a solver is named for ``"product"`` and one column.
         """
         loss = curator.cost(self.spend)
         check_law(law_named(self.law), loss)
@@ -222,8 +222,8 @@ class SmoothSynthesis(HasPrivacyCost):
         Raises
         ------
         ParameterError, SchemaError
-            If there is no column, there are too many for ``"exact"`` or too few for ``functions``, a solver is named for
-            ``"product"`` and one column, or the rules about the columns contradict each other.
+            If there is no column, or there are too many for ``"exact"`` or too few for ``functions``.  Also if a solver
+            is named for ``"product"`` and one column, or the rules about the columns contradict each other.
         """
         names = ordered_columns(schema, self.columns)
         if self.variant == "product" and self.solver != AUTO and len(names) == 1:

@@ -196,7 +196,7 @@ def growing(t: int, growth: float) -> FloatArray:
 def paper_accuracy(rows: float, *, d: int, smoothness: int, epsilon: float) -> float:
     """Return n^(-K/(2d+K))/ε, the rate of the papers' error theorems with their unstated constant taken as 1.
 
-    The rate is that of NIPS 2013 and of the slides' theorem for the synthetic database.
+    The rate is from NIPS 2013 and from the slides' theorem for the synthetic database.
     """
     _check(rows, d=d, smoothness=smoothness)
     return float(rows ** (-smoothness / (2 * d + smoothness)) / epsilon)

@@ -19,7 +19,8 @@ from synthdp.works.sparse.sparse_table import SparseTable, WeightTarget, replay,
 def paper_update_bound(slots: int, *, alpha: float) -> float:
     """Return B(alpha) = 4 (ln(s) + 1) / alpha^2, the paper's bound on updates on guesses off by ``alpha``.
 
-    A session of sparse multiplicative weights with s slots pays for so many; ``alpha`` is a fraction of the rows.
+    A session of sparse multiplicative weights with s slots pays for this many updates; ``alpha`` is a fraction of the
+    rows.
     """
     _check_alpha(alpha)
     return 4 * (math.log(slots) + 1) / alpha**2
@@ -59,8 +60,8 @@ def projection_update_bound(slots: int, *, alpha: float) -> float:
 def smallest_slots(sparsity: int, *, alpha: float) -> int:
     """Return the least s with s / (ln s + 1) >= 4 m / alpha^2: then s >= m B(alpha), and slots outlast the updates.
 
-    Here s is the number of slots, and m the most keys of a query, each of which an update may give a slot. Blum, Roth
-    2011, Algorithm 1, with `paper_update_bound`.
+    Here s is the number of slots, and m the most keys of a query; an update may give each key a slot. Blum, Roth 2011,
+    Algorithm 1, with `paper_update_bound`.
     """
     _check_alpha(alpha)
     needed = 4 * sparsity / alpha**2
@@ -197,8 +198,8 @@ def projection_alpha(
     T numbers, and one row moves each by 1 / sqrt(T).
 
     An answer sums the noise with weights A q. Sums of Laplace noise exceed b |A q| sqrt(8 ln(2k/beta)) with probability
-    at most beta / k, since E exp(tz) <= exp(2 b^2 t^2) for b^2 t^2 <= 1/2. The formula takes |A q|^2 as m, and leaves
-    out a factor 1 + 2 sqrt(m) / (m + n^2).
+    at most beta / k: E exp(tz) <= exp(2 b^2 t^2) for b^2 t^2 <= 1/2. The formula takes |A q|^2 as m, and leaves out a
+    factor 1 + 2 sqrt(m) / (m + n^2).
     """
     noise = 8 * math.sqrt(math.log(1 / delta) * math.log(2 * queries / beta)) / epsilon
     return math.sqrt(sparsity) * (1 + noise) / rows

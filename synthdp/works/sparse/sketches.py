@@ -38,8 +38,8 @@ _PRIME = np.uint64(MERSENNE)
 class PolynomialHash:
     """g random polynomials of degree r - 1 over the field of a prime p: r-wise independent hash functions.
 
-    A polynomial's values at any r different points are independent and uniform on {0..p-1} (Wegman, Carter 1981), since
-    r coefficients and r values determine each other. "Degree r" would be one coefficient too many.
+    A polynomial's values at any r different points are independent and uniform on {0..p-1} (Wegman, Carter 1981): r
+    coefficients and r values determine each other. "Degree r" would be one coefficient too many.
 
     Parameters
     ----------
