@@ -102,7 +102,10 @@ def coarsen_columns(
 
 
 def coarse_table(one_way: OneWay, refinement: Refinement, column: int) -> NoisyTable:
-    """Return a column's estimated rows per group as a table, with an upper bound of its noise; misfits are included.
+    """Return a column's estimated rows per group, (groups,), as a table; misfits are included.
+
+    Its one stddev, in rows, is the noise of a sum of as many first bins as a group has on average.  It is too large for
+    groups of single bins, and too small for groups of far more bins than the others.
 
     The counts are smoothed estimates, not sums of noisy bins: where a group has many empty bins, such a sum is mostly
     noise.  A fit would take it for a relation of this column with every other.

@@ -72,7 +72,7 @@ class SubmodularQuery:
 
     @property
     def width(self) -> int:
-        """Return the number of literals of the largest block."""
+        """Return the number of literals of the largest block: the ``width`` that a `ParityRelease` should plan for."""
         return max(block.k for block in self.blocks)
 
 
