@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synthdp.arrays import LARGEST_WHOLE, AnyArray, Clique, Codes, FloatArray, Table, Weights, frozen
+from synthdp.arrays import AnyArray, Clique, Codes, FloatArray, Table, Weights, frozen
 from synthdp.codec import file_form
 from synthdp.distribution.protocol import (
     Evidence,
@@ -22,7 +22,7 @@ from synthdp.distribution.protocol import (
     systematic_counts,
 )
 from synthdp.errors import ParameterError
-from synthdp.queries.contingency import Shape, cell_index, check_clique, check_shape, contingency, normalised
+from synthdp.queries.contingency import Shape, check_clique, check_shape, contingency, normalised
 from synthdp.randomness import Generator
 
 
@@ -92,7 +92,7 @@ class Explicit:
         points = np.flatnonzero(weights)
         if not points.size:
             raise impossible(given or {})
-        points = points[_lexicographic(self.codes[points], self.shape)]
+        points = points[np.lexsort(self.codes[points].T[::-1])]  # first column first; one or two bytes by their digits
         rounding = multinomial_counts if independent else systematic_counts
         counts = rounding(weights[points][None, :], np.array([rows]), rng)[0]
         drawn = np.repeat(points, counts)
@@ -101,21 +101,3 @@ class Explicit:
         for j in range(len(self.shape)):
             sampled[:, j] = self.codes[drawn, j]
         return sampled
-
-
-def _lexicographic(codes: Codes, shape: Shape) -> AnyArray:
-    """Return the order, (rows,), that sorts rows by their codes, first column first.
-
-    Codes are packed into few 64-bit keys for speed.
-    """
-    keys: list[AnyArray] = []
-    packed: list[int] = []
-    size = 1
-    for j, k in enumerate(shape):
-        if size * k > LARGEST_WHOLE:
-            keys.append(cell_index(codes, shape, tuple(packed)))
-            packed, size = [], 1
-        packed.append(j)
-        size *= k
-    keys.append(cell_index(codes, shape, tuple(packed)))
-    return np.lexsort(keys[::-1])

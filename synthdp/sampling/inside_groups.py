@@ -36,8 +36,13 @@ The columns with the largest loss of correlation are chosen.  A safety limit."""
 LARGEST = 0.995
 """Largest absolute correlation of two latent scores.  A numerical tolerance."""
 
-TERMS, HALVINGS = 24, 30
-"""Terms of the tetrachoric series, and bisection steps that solve it for a correlation.  A numerical tolerance."""
+TERMS = 24
+"""Terms of the tetrachoric series.  A numerical tolerance."""
+
+ROUNDS, PARTS = 10, 8
+"""The series is solved for a correlation in ROUNDS rounds, each of which divides the interval that holds it into PARTS:
+to 2^-30.  A numerical tolerance; eight parts at once take half the time of thirty bisections.
+"""
 
 CHANCE = 3.0
 """Correlations of bins below this many standard deviations of sampling error count as 0.  Less lets chance make
@@ -204,17 +209,21 @@ def _of_scores(covariances: FloatArray, series: FloatArray) -> FloatArray:
     """Return the score correlations that give the bins' mean scores these covariances, (columns, columns).
 
     Scores inside bins are drawn with them.  The tetrachoric series, a sum of products of two columns' ``series``,
-    (columns, TERMS), is solved for each pair by bisection.
+    (columns, TERMS), grows with the correlation, and is solved for each pair by dividing intervals.  The diagonal is 0.
     """
-    low, high = np.full(covariances.shape, -LARGEST), np.full(covariances.shape, LARGEST)
-    terms = np.einsum("in,jn->nij", series, series)
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        found = np.zeros(covariances.shape)
+    i, j = np.nonzero(np.triu(covariances, 1))
+    wanted, terms = covariances[i, j, None], (series[i] * series[j]).T[:, :, None]
+    low, width = np.full((len(i), 1), -LARGEST), 2 * LARGEST
+    for _ in range(ROUNDS if len(i) else 0):
+        tried = low + np.arange(1, PARTS) * (width / PARTS)
+        found = np.zeros(tried.shape)
         for term in terms[::-1]:
-            found = (found + term) * middle
-        low, high = np.where(found < covariances, middle, low), np.where(found < covariances, high, middle)
-    return np.asarray((low + high) / 2, np.float64)
+            found = (found + term) * tried
+        width /= PARTS
+        low += width * np.count_nonzero(found < wanted, axis=1, keepdims=True)
+    correlations = np.zeros(covariances.shape)
+    correlations[i, j] = correlations[j, i] = low[:, 0] + width / 2
+    return correlations
 
 
 def _possible(correlations: FloatArray) -> FloatArray:

@@ -19,7 +19,6 @@ from synthdp.sampling.balanced import (
     _blocks_of_cells,
     _numbering,
     _similar,
-    _sorted,
     balanced_inside,
     balanced_sample,
     halved,
@@ -92,10 +91,11 @@ def test_each_half_is_as_likely_as_what_it_leaves_behind():
 @given(st.lists(st.integers(1, 4), min_size=2, max_size=5).map(tuple), st.integers(1, 40), st.integers(0, 2**32 - 1))
 def test_equal_rows_are_paired_first_and_every_row_once(shape, pairs, seed):
     codes = np.random.default_rng(seed).integers(0, shape, (2 * pairs, len(shape)))
-    first, second = _similar(codes, shape, np.arange(len(shape)))
+    first, second, equal = _similar(codes, shape, np.arange(len(shape)))
     assert sorted([*first.tolist(), *second.tolist()]) == list(range(2 * pairs))
     _, times = np.unique(codes, axis=0, return_counts=True)
-    assert (codes[first] == codes[second]).all(axis=1).sum() == (times // 2).sum()
+    assert (codes[first] == codes[second]).all(axis=1).tolist() == [True] * equal + [False] * (pairs - equal)
+    assert equal == (times // 2).sum()
 
 
 def test_decisions_are_made_where_no_table_tells_of_them_and_where_there_are_none():
@@ -146,15 +146,6 @@ def test_cells_are_numbered_once_for_each_table_and_block(shape, pairs, at_once,
         for begin, end in itertools.pairwise(cells.begins)
     ]
     assert found == expected
-
-
-@settings(deadline=None)
-@given(st.lists(st.integers(1, 5), min_size=1, max_size=5), st.integers(1, 50), st.integers(0, 99), st.booleans())
-def test_rows_are_sorted_as_by_their_columns_and_equal_ones_stay_in_order(shape, rows, seed, many):
-    codes = np.random.default_rng(seed).integers(0, shape, (rows, len(shape)))
-    sizes = [2**40 if many else size for size in shape]  # numbers of rows that 64 bits do not hold
-    expected = sorted(range(rows), key=lambda row: codes[row].tolist())
-    assert _sorted(list(codes.T), sizes).tolist() == expected
 
 
 def test_tables_of_pairs_are_much_nearer_to_the_model_than_those_of_plain_draws():
@@ -263,7 +254,7 @@ def test_cells_stay_inside_their_groups_and_their_pairs_are_nearer_to_the_model(
         assert (cells[:, 2] == codes[:, 2]).all()
         assert pair_error(codes, MODEL, SHAPE) < 0.25
         errors += [error(one[:, :2] // 2) for one in (cells, here.draw(balanced_sample(MODEL, 300, rng)))]
-    assert errors[0] < 0.7 * errors[1]
+    assert errors[0] < 0.75 * errors[1]
 
 
 def test_every_cell_is_as_frequent_as_the_model_says():
