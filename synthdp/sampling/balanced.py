@@ -72,6 +72,12 @@ WORK_INSIDE = 2_000_000
 within it.  A safety limit of time."""
 
 
+LEAST_ALIKE = 2 / 3
+"""Intervals inside coarse bins are balanced if at least this share of pairs of rows lie in the same bins, so that the
+tables of bins leave their decisions free.  Tuned (docs/benchmarks/sweep.md): inside tables take a fifth to a third off
+the squared error of fine tables at shares of .8 to 1, and add a tenth at .5 and a fourth at 0."""
+
+
 class Inside(NamedTuple):
     """Holds how fine bins are drawn inside coarse bins, and the intervals inside coarse bins that are balanced.
 
@@ -127,7 +133,9 @@ def balanced_inside(
     given: Evidence | None = None,
     balance: float = 1.0,
 ) -> tuple[Codes, Codes | None]:
-    """Draw rows as `balanced_sample` does, and balance the last halvings over intervals inside coarse bins too.
+    """Draw rows as `balanced_sample` does; where most pairs of rows share their coarse bins, balance inside these too.
+
+    The last halvings do so, as far as there is time.
 
     Parameters
     ----------
@@ -138,8 +146,8 @@ def balanced_inside(
 
     Returns
     -------
-    (rows, d) coarse bins and (rows, d) fine bins; ``None`` in place of the fine bins if no halving has
-    the time for them.
+    (rows, d) coarse bins and (rows, d) fine bins; ``None`` in place of the fine bins if no halving balances
+    them, so that they are still to be drawn.
     """
     shape = distribution.shape
     halvings = _halvings(rows, shape, balance)
@@ -147,7 +155,9 @@ def balanced_inside(
     codes = distribution.sample(rows * 2**halvings, rng, given=given)
     for left in reversed(range(last, halvings)):
         codes = halved(codes, shape, rng, left=left, balance=balance)
-    if last == 0:
+    if not last or _alike(codes, shape) < LEAST_ALIKE:
+        for left in reversed(range(last)):
+            codes = halved(codes, shape, rng, left=left, balance=balance)
         return codes, None
     cells = inside.draw(codes)
     for left in reversed(range(last)):
@@ -176,6 +186,12 @@ def _halvings_inside(rows: int, columns: int, balance: float) -> int:
     """
     work = 2 * math.comb(columns, 2) * rows
     return sum(work * 2**number <= balance * WORK_INSIDE for number in range(MOST_INSIDE + (balance > 1)))
+
+
+def _alike(codes: Codes, shape: Sequence[int]) -> float:
+    """Return the share of pairs of rows that lie in the same coarse bins, so that no table of bins decides about them."""
+    pairs = _similar(codes, shape, np.argsort(shape, kind="stable"))
+    return pairs.equal / len(pairs.first)
 
 
 def _cells_of_pairs(shape: Sequence[int], decisions: int) -> list[int]:
