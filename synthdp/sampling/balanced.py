@@ -153,14 +153,14 @@ def balanced_inside(
     halvings = _halvings(rows, shape, balance)
     last = min(halvings, _halvings_inside(rows, len(shape), balance)) if any(inside.several) else 0
     codes = distribution.sample(rows * 2**halvings, rng, given=given)
-    for left in reversed(range(last, halvings)):
-        codes = halved(codes, shape, rng, left=left, balance=balance)
-    if not last or _alike(codes, shape) < LEAST_ALIKE:
-        for left in reversed(range(last)):
-            codes = halved(codes, shape, rng, left=left, balance=balance)
-        return codes, None
-    cells = inside.draw(codes)
-    for left in reversed(range(last)):
+    cells: Codes | None = None
+    for left in reversed(range(halvings)):
+        if cells is None:
+            pairs = _similar(codes, shape, np.argsort(shape, kind="stable"))
+            if left >= last or pairs.equal < LEAST_ALIKE * len(pairs.first):
+                codes = codes[_kept_outside(codes, pairs, shape, rng, left=left, balance=balance)]
+                continue
+            cells = inside.draw(codes)
         kept = _kept_inside(codes, cells, shape, inside, rng, left=left, balance=balance)
         codes, cells = codes[kept], cells[kept]
     return codes, cells
@@ -186,12 +186,6 @@ def _halvings_inside(rows: int, columns: int, balance: float) -> int:
     """
     work = 2 * math.comb(columns, 2) * rows
     return sum(work * 2**number <= balance * WORK_INSIDE for number in range(MOST_INSIDE + (balance > 1)))
-
-
-def _alike(codes: Codes, shape: Sequence[int]) -> float:
-    """Return the share of pairs of rows that lie in the same coarse bins, so that no table of bins decides about them."""
-    pairs = _similar(codes, shape, np.argsort(shape, kind="stable"))
-    return pairs.equal / len(pairs.first)
 
 
 def _cells_of_pairs(shape: Sequence[int], decisions: int) -> list[int]:
@@ -229,8 +223,18 @@ def halved(codes: Codes, shape: Sequence[int], rng: Generator, *, left: int = 0,
     (m, d) codes in random order.
     """
     pairs = _similar(codes, shape, np.argsort(shape, kind="stable"))
+    return codes[_kept_outside(codes, pairs, shape, rng, left=left, balance=balance)]
+
+
+def _kept_outside(
+    codes: Codes, pairs: _Pairs, shape: Sequence[int], rng: Generator, *, left: int, balance: float
+) -> IntArray:
+    """Return the positions of the half of the rows that stays, (m,), by the tables of coarse bins alone.
+
+    This is what `halved` keeps.
+    """
     tables = _numbering(shape, _balanced_tables(shape, pairs.different, left=left, balance=balance))
-    return codes[_kept(codes, pairs, tables, rng, left=left, balance=balance)]
+    return _kept(codes, pairs, tables, rng, left=left, balance=balance)
 
 
 def _kept_inside(
