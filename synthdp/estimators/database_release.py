@@ -343,9 +343,10 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
 
         Notes
         -----
-        PostgreSQL, SQLite and DuckDB are asked which tables they mean, however they are reached.  A table that was read
-        cannot be known if a query was read, or a view (except in PostgreSQL), or if the release was loaded: then make
-        sure yourself that the tables are others.
+        PostgreSQL, MySQL, SQLite and DuckDB are asked which tables they mean, under any name and below any view.  A
+        table that was read cannot be known if it was read by a query (except in SQLite and DuckDB) or a DuckDB relation,
+        if MySQL does not let you see the view, or if the release was loaded: then make sure yourself that the tables are
+        others.
         """
         check_is_fitted(self)
         if self._one is not None:

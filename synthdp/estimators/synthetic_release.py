@@ -582,9 +582,10 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Notes
         -----
-        PostgreSQL, SQLite and DuckDB are asked which table they mean, however it is reached.  The table that was read
-        cannot be known if a query was read, or a view (except in PostgreSQL), or if the release was loaded: then make
-        sure yourself that ``path`` is another table.
+        PostgreSQL, MySQL, SQLite and DuckDB are asked which tables they mean, under any name and below any view.  The
+        table that was read cannot be known if it was read by a query (except in SQLite and DuckDB) or a DuckDB relation,
+        if MySQL does not let you see the view, or if the release was loaded: then make sure yourself that ``path`` is
+        another table.
         """
         check_is_fitted(self)
         refuse_own_tables(self._read, [path])

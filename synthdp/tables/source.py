@@ -94,9 +94,9 @@ class OneTable(Protocol):
         ...
 
     def identities(self) -> tuple[str, ...]:
-        """Return texts by which the database itself identifies the table now, however it was reached.
+        """Return texts by which the database itself identifies the tables of the rows now, whatever they are called.
 
-        Two sources with one text in common have the same table.
+        Two sources with one text in common have a table in common.
         """
         ...
 
