@@ -571,14 +571,14 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         path
-            A file, or a `SqlSource` of another table than the one that was read.
+            A file, or a `SqlSource` of a table; not what was read.
         options
             ``rows``, ``random_state``, ``given``, ``block_rows``, ``escape_formulas``.
 
         Raises
         ------
         ParameterError
-            If ``path`` is the table that was read, or the rows cannot be drawn.
+            If ``path`` is the table or the file that was read, or the rows cannot be drawn.
 
         Notes
         -----

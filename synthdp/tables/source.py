@@ -81,7 +81,7 @@ CONNECTION = "connection "
 
 
 IDENTITY = "identity "
-"""The prefix of what a database itself says of a table, which is kept in memory only."""
+"""The prefix of what a database itself says of a table, and of paths of files: these are kept in memory only."""
 
 
 @runtime_checkable
@@ -98,6 +98,16 @@ class OneTable(Protocol):
 
         Two sources with one text in common have a table in common.
         """
+        ...
+
+
+@runtime_checkable
+class FromFiles(Protocol):
+    """A source of the rows of files, which no file of synthetic rows may replace."""
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The paths of the files."""
         ...
 
 
