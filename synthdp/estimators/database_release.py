@@ -34,7 +34,7 @@ from synthdp.estimators.findings import (
 from synthdp.estimators.synthetic_release import SyntheticRelease
 from synthdp.mechanisms.preflight import account_of, discovery_part, first_that_works, release_of
 from synthdp.mechanisms.related.choosing import names_wished
-from synthdp.mechanisms.related.related_tables import RelatedTables, relations_wished, single_attributes
+from synthdp.mechanisms.related.related_tables import RelatedTables, check_tables, relations_wished, single_attributes
 from synthdp.mechanisms.workload import Workload
 from synthdp.planning.database_plan import DatabasePlan, plan_database
 from synthdp.privacy.loss import LARGE_EPSILON, PrivacyLoss, loss_of
@@ -494,6 +494,7 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         check_number("epsilon", self.epsilon, least=EPSILONS[0], most=EPSILONS[1])
         neighbors_named(self.neighbors)
         if schema.relations:
+            check_tables(schema)
             relations_wished(schema, self.workload, self.target)
         generator(self.random_state)
         if self.n_rows is not None:
