@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import synthdp as sd
+from synthdp.errors import SchemaError
 
 PERSON, VISIT = ("region", "number"), ("region", "number", "visit")
 
@@ -133,3 +134,15 @@ def test_a_key_that_makes_few_persons_of_many_is_warned_of() -> None:
     with pytest.warns(sd.errors.MisfitWarning, match="check that the key identifies one person"):
         release = sd.DatabaseRelease(schema=schema, epsilon=1.0, delta=1e-6, random_state=0).fit(given)
     assert "no more than noise explains, so" in " ".join(release.receipt_.notes)
+
+
+@pytest.mark.parametrize("declared", [{}, {"year": sd.Integer(2015, 2019)}, {"year": sd.Identifier()}])
+def test_a_column_of_a_key_that_orders_rows_is_refused_with_the_way_out_and_the_way_leads_out(declared: dict) -> None:
+    visits, person = {"place": sd.Categorical(["a", "b"])}, {"persons": SCHEMA.tables["persons"]}
+    below = sd.Relation("visits", "drugs", key=(*PERSON, "year"), at_most=2)
+    by = lambda order: [sd.Relation("persons", "visits", PERSON, 3, order=order, unique=True), below]  # noqa: E731
+    drugs = {"drugs": SCHEMA.tables["drugs"]}
+    with pytest.raises(SchemaError, match=r"order='year', a column of a key.*copy the column in table 'visits'"):
+        sd.DatabaseSchema({**person, "visits": sd.Schema(visits | declared), **drugs}, by("year"))
+    copied = sd.Schema({**visits, "when": sd.Integer(2015, 2019)})
+    assert sd.DatabaseSchema({**person, "visits": copied, **drugs}, by("when")).keys_of("visits") == (*PERSON, "year")
