@@ -191,8 +191,9 @@ class DatabaseSchema:
 
     @property
     def unit(self) -> str:
-        """What identifies a person: the names of the key columns, joined by commas; "" with one table only."""
-        return ", ".join(self.person_keys)
+        """What identifies a person: the name of the key column, or several names in quotation marks; "" for one table."""
+        keys = self.person_keys
+        return " and ".join(f"'{name}'" for name in keys) if len(keys) > 1 else "".join(keys)
 
     @property
     def person_keys(self) -> tuple[str, ...]:
