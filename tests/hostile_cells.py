@@ -91,7 +91,7 @@ class Container:
             return False
         try:
             self.holding(value)
-        except Exception:  # noqa: BLE001 - each library has its own ways
+        except BaseException:  # noqa: BLE001 - each library has its own ways
             return False
         return True
 

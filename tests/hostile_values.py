@@ -29,8 +29,8 @@ class Ticks(int):
     """A moment or a length of time as the number that the container stores for it."""
 
 
-class HostileError(Exception):
-    """What hostile objects raise; no handler of the package can foresee it."""
+class HostileError(BaseException):
+    """What hostile objects raise, as `SystemExit` or a panic of Rust: no handler of the package can foresee it."""
 
 
 def hostile(*methods: str) -> object:

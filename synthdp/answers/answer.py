@@ -84,6 +84,7 @@ from synthdp.answers.questions import (
     Sum,
     Variance,
 )
+from synthdp.answers.suitable import check_numbers, check_order, check_weight, ends_of
 from synthdp.arrays import AnyArray, BoolArray, Clique, FloatArray
 from synthdp.distribution.explicit import Explicit
 from synthdp.domain.grid import grid_of, has_labels
@@ -394,13 +395,7 @@ class AnswerEngine:
         column = None
         if isinstance(question, Sum | Mean):
             summed, column = self._numbers(question.column, type(question).__name__.lower())
-            numbers, there = numbers_of(column)
-            values, low, high = {summed: 0.0}, float(numbers[there > 0].min()), float(numbers[there > 0].max())
-            ends = (
-                (low, high)
-                if isinstance(question, Mean)
-                else (0.0 if low >= 0 else -math.inf, 0.0 if high <= 0 else math.inf)
-            )
+            values, ends = {summed: 0.0}, ends_of(question, column)
         division = self._divided(question, conditions, values=values, leaves_of=j)
         grouping = next(grouping for grouping in division.groupings if grouping.column == j)
         known = self.model.schema[self.model.domain.names[j]]
@@ -445,9 +440,7 @@ class AnswerEngine:
             labels, basis = division.labels, [MODEL] * division.size
         if isinstance(question, Variance):
             return with_intervals(labels, *found, basis, lowest=0.0)
-        lowest, highest = float(values[there > 0].min()), float(values[there > 0].max())
-        if isinstance(question, Sum):
-            lowest, highest = (0.0 if lowest >= 0 else -math.inf), (0.0 if highest <= 0 else math.inf)
+        lowest, highest = ends_of(question, column)
         return with_intervals(labels, *found, basis, lowest=lowest, highest=highest, column=column)
 
     def _correlation(self, question: Correlation) -> Answers:
@@ -478,14 +471,8 @@ class AnswerEngine:
         """
         if name is None:
             return []
-        j, column = self._numbers(name, "weights")
-        if name == other_than:
-            raise ParameterError(f"column {name!r} cannot be its own weight: name another column as weight")
-        if numbers_of(column)[0].min() < 0:
-            raise ParameterError(
-                f"the schema allows negative values of column {name!r}, which a weight must not have: name another "
-                "column as weight"
-            )
+        j, column = modelled_column(self.model, name)
+        check_weight(name, column, of=other_than)
         return [j]
 
     def _numbers(self, name: str, what: str) -> tuple[int, Column]:
@@ -494,22 +481,13 @@ class AnswerEngine:
         Raise ParameterError if the statistic ``what`` needs other values.
         """
         j, column = modelled_column(self.model, name)
-        if column.quantity == "label":
-            raise ParameterError(f"column {name!r} has levels, which have no {what}: name a column of numbers")
-        lengths = column.quantity == "length"
-        if column.temporal and not (what == "mean" or (what == "sum" and lengths)):
-            raise ParameterError(
-                f"column {name!r} holds {column.holds}, which have no {what}: name a column of numbers"
-            )
+        check_numbers(name, column, what)
         return j, column
 
     def _quantile(self, question: Quantile) -> Answers:
         """Return the answer to quantiles of an ordered column."""
         j, column = modelled_column(self.model, question.column)
-        if has_labels(column) and not column.ordered:
-            raise ParameterError(
-                f"column {question.column!r} has levels without order, which have no quantiles: name an ordered column"
-            )
+        check_order(question.column, column)
         shares = np.array(question.q)
         _, there = numbers_of(column)
         own = None if question.by else self._own_condition(question.where, question.column)

@@ -34,7 +34,7 @@ from synthdp.estimators.findings import (
 from synthdp.estimators.synthetic_release import SyntheticRelease
 from synthdp.mechanisms.preflight import account_of, discovery_part, first_that_works, release_of
 from synthdp.mechanisms.related.choosing import names_wished
-from synthdp.mechanisms.related.related_tables import RelatedTables, relations_wished, single_attributes
+from synthdp.mechanisms.related.related_tables import RelatedTables, check_tables, relations_wished, single_attributes
 from synthdp.mechanisms.workload import Workload
 from synthdp.planning.database_plan import DatabasePlan, plan_database
 from synthdp.privacy.loss import LARGE_EPSILON, PrivacyLoss, loss_of
@@ -343,9 +343,10 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
 
         Notes
         -----
-        PostgreSQL, SQLite and DuckDB are asked which tables they mean, however they are reached.  A table that was read
-        cannot be known if a query was read, or a view (except in PostgreSQL), or if the release was loaded: then make
-        sure yourself that the tables are others.
+        PostgreSQL, MySQL, SQLite and DuckDB are asked which tables they mean, under any name and below any view.  A
+        table that was read cannot be known if it was read by a query (except in SQLite and DuckDB) or a DuckDB relation,
+        if MySQL does not let you see the view, or if the release was loaded: then make sure yourself that the tables are
+        others.
         """
         check_is_fitted(self)
         if self._one is not None:
@@ -493,6 +494,7 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         check_number("epsilon", self.epsilon, least=EPSILONS[0], most=EPSILONS[1])
         neighbors_named(self.neighbors)
         if schema.relations:
+            check_tables(schema)
             relations_wished(schema, self.workload, self.target)
         generator(self.random_state)
         if self.n_rows is not None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -33,7 +35,7 @@ from synthdp.release import Release
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.columns import DISCOVERED, Categorical
 from synthdp.schema.schema import Schema
-from synthdp.tables.source import CONNECTION, IDENTITY, OneTable
+from synthdp.tables.source import CONNECTION, IDENTITY, FromFiles, OneTable
 
 if TYPE_CHECKING:
     from synthdp.answers.related.unfit import Unusual
@@ -330,18 +332,21 @@ class Addresses(tuple[str, ...]):
 
 
 def addresses(sources: Iterable[object]) -> Addresses:
-    """Return the addresses of those sources that are tables of databases, and what the databases say of the tables.
+    """Return the addresses of tables of databases, what the databases say of the tables, and the paths of files.
 
-    The databases are asked now.
+    The databases are asked now.  Paths may be among the sources, or be read by them; their links are followed.
     """
-    tables = [one for one in sources if isinstance(one, OneTable)]
-    return Addresses(
-        text for one in tables for text in (one.address, *(f"{IDENTITY}{said}" for said in one.identities())) if text
-    )
+    found: list[str | None] = []
+    for one in sources:
+        if isinstance(one, OneTable):
+            found += [one.address, *(f"{IDENTITY}{said}" for said in one.identities())]
+        files = (one,) if isinstance(one, (str, PathLike)) else one.files if isinstance(one, FromFiles) else ()
+        found += [f"{IDENTITY}{Path(path).resolve()}" for path in files]
+    return Addresses(text for text in found if text)
 
 
 def refuse_own_tables(read: Sequence[str], sinks: Iterable[object]) -> None:
-    """Raise ParameterError if synthetic rows would be appended to a table that private rows were read from.
+    """Raise ParameterError if synthetic rows would go into a table or a file that private rows were read from.
 
     A table is known by its address, and by what its database says of it when it is read and when it is written to.
 
@@ -352,8 +357,8 @@ def refuse_own_tables(read: Sequence[str], sinks: Iterable[object]) -> None:
     """
     if set(read) & set(addresses(sinks)):
         raise ParameterError(
-            "the synthetic rows would be added to the private table itself and mix with its real rows: write "
-            "them to another table"
+            "the synthetic rows would go into the private table itself, among its real rows or in place of them: write "
+            "them to another table or file"
         )
 
 

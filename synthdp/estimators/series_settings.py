@@ -11,6 +11,7 @@ from synthdp.checks import check_number, whole
 from synthdp.curator import Ledger
 from synthdp.errors import ParameterError, SchemaError
 from synthdp.estimators.findings import EPSILONS
+from synthdp.mechanisms.survey_weights import refuse_weights
 from synthdp.privacy.neighbors import neighbors_named
 from synthdp.schema.schema import schema_given
 
@@ -35,7 +36,7 @@ def new_settings(schema: Any, *, ledger: Ledger | None, dataset: str | None, **g
     ParameterError
         If a setting is out of range.
     SchemaError
-        If the schema has open bounds or levels.
+        If the schema has open bounds or levels, or a survey weight.
     """
     if schema is None:
         raise ParameterError("schema must be given to start a series")
@@ -44,6 +45,7 @@ def new_settings(schema: Any, *, ledger: Ledger | None, dataset: str | None, **g
         raise SchemaError(
             f"column {declared.undeclared[0]!r} must have declared bounds or levels, because a series discovers none"
         )
+    refuse_weights(declared, by="a series")
     check_loss(given["epsilon"], given["delta"])
     neighbors_named(given["neighbors"])
     periods, most = whole("periods", given["periods"], least=1), given["max_periods_per_unit"]

@@ -571,20 +571,21 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         path
-            A file, or a `SqlSource` of another table than the one that was read.
+            A file, or a `SqlSource` of a table; not what was read.
         options
             ``rows``, ``random_state``, ``given``, ``block_rows``, ``escape_formulas``.
 
         Raises
         ------
         ParameterError
-            If ``path`` is the table that was read, or the rows cannot be drawn.
+            If ``path`` is the table or the file that was read, or the rows cannot be drawn.
 
         Notes
         -----
-        PostgreSQL, SQLite and DuckDB are asked which table they mean, however it is reached.  The table that was read
-        cannot be known if a query was read, or a view (except in PostgreSQL), or if the release was loaded: then make
-        sure yourself that ``path`` is another table.
+        PostgreSQL, MySQL, SQLite and DuckDB are asked which tables they mean, under any name and below any view.  The
+        table that was read cannot be known if it was read by a query (except in SQLite and DuckDB) or a DuckDB relation,
+        if MySQL does not let you see the view, or if the release was loaded: then make sure yourself that ``path`` is
+        another table.
         """
         check_is_fitted(self)
         refuse_own_tables(self._read, [path])

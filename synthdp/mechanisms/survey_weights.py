@@ -55,6 +55,31 @@ def check_weights(mechanism: TableMechanism, schema: Schema) -> None:
             raise SchemaError(f"a rule names the survey weight {name!r} ({rule.in_words()}): leave this rule out")
 
 
+def refuse_weights(schema: Schema, *, by: str, table: str | None = None) -> None:
+    """Raise SchemaError if a schema has a survey weight, for a release that does not scale weights to the population.
+
+    Parameters
+    ----------
+    schema
+        Of a table.
+    by
+        What the release is of, for the message: several tables, or a series.
+    table
+        The table's name, if there are several.
+
+    Raises
+    ------
+    SchemaError
+        Naming the column.
+    """
+    for name in [name for name, column in schema.items() if isinstance(column, Weight)]:
+        where = f"column {name!r}" if table is None else f"column {name!r} of table {table!r}"
+        raise SchemaError(
+            f"{where} is a survey weight, which a release of {by} does not scale to the population: declare it as "
+            "Continuous with the same bounds"
+        )
+
+
 def measure_weights(account: Curator) -> tuple[Measurements, ...]:
     """Measure the mean weight of each class of the survey weights, and add it to the account's schema.
 

@@ -161,7 +161,7 @@ async def protect(site: Site, request: Request) -> Response:
             )
         counted = site.ledger.adjacency(whose)
         if counted is not None and counted.unit != name and site.ledger.entries(whose):
-            unit = "each row" if counted.unit is None else f"each value of '{counted.unit}'"
+            unit = "each row" if counted.unit is None else f"each value of {counted.quoted_unit}"
             raise DataError(f"Earlier releases about these people protect {unit}: protect {unit} here too.")
         if name is not None:
             project.state["answers"][name] = answer_of(name, {"how": "name"}, [], {})

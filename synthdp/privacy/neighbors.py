@@ -28,7 +28,8 @@ class Adjacency:
         ``add_remove``: the unit's rows are in one table and not in the other, so the number of rows is private.
         ``replace_one``: they are exchanged for others, so the number of rows is public.
     unit
-        Name of the column whose values are the units; ``None`` if every row is one.
+        Name of the column whose values are the units, or of several, as `DatabaseSchema.unit` writes them; ``None`` if
+        every row is one.
     rows
         Most rows of a unit that are used.
     tables
@@ -65,8 +66,13 @@ class Adjacency:
     @property
     def relation(self) -> str:
         """The neighbouring relation in words, for receipts and messages, without the limit on rows."""
-        who = "one row" if self.unit is None else f"all rows of one value of {self.unit!r}"
+        who = "one row" if self.unit is None else f"all rows of one value of {self.quoted_unit}"
         return f"add or remove {who}" if self.neighbors is Neighbors.ADD_REMOVE else f"replace {who}"
+
+    @property
+    def quoted_unit(self) -> str:
+        """The unit's column in quotation marks, for sentences; several columns have theirs already."""
+        return str(self.unit) if "' and '" in str(self.unit) else repr(self.unit)
 
     def adds_up_with(self, other: Adjacency) -> bool:
         """Return whether losses for two relations may be added, because both bound changes between the same pairs of tables.

@@ -78,7 +78,7 @@ def _persons(schema: DatabaseSchema, adjacency: Adjacency) -> list[str]:
     """Return the receipt's sentences on the unit of several tables, a person by their key, and on each relation."""
     lines = [
         "names, order and types of tables and columns are public",
-        f"a person has one {schema.unit!r}, in one spelling in all tables; a row without one is a person of its own",
+        f"a person has one {adjacency.quoted_unit}, in one spelling in all tables; a row without one is a person of its own",
         "rows of other persons that tell of a person are not that person's: nothing protects what they say",
         *map(_related, schema.relations),
     ]

@@ -145,7 +145,7 @@ def _unit(receipt: Receipt) -> str:
         return "one row of the table"
     if adjacency.tables:
         used = ", ".join(f"{name!r} at most {rows}" for name, rows in adjacency.tables)
-        return f"all rows of one value of column '{adjacency.unit}' in all tables; used of them: {used}"
+        return f"all rows of one value of {adjacency.quoted_unit} in all tables; used of them: {used}"
     return f"all rows of one value of column '{adjacency.unit}', at most {adjacency.rows} of them used"
 
 

@@ -266,10 +266,10 @@ def promise_of(receipt: Receipt) -> str:
 
     A definition without such odds gives a general sentence.
     """
-    unit = receipt.adjacency.unit
+    unit = None if receipt.adjacency.unit is None else receipt.adjacency.quoted_unit
     if receipt.odds is None:
-        return f"Differential privacy protects {'each row' if unit is None else f'each {unit!r}'} of the real table"
-    who, were = ("a given row", "was") if unit is None else (f"the rows of a given {unit!r}", "were")
+        return f"Differential privacy protects {'each row' if unit is None else f'each {unit}'} of the real table"
+    who, were = ("a given row", "was") if unit is None else (f"the rows of a given {unit}", "were")
     added = receipt.adjacency.neighbors is Neighbors.ADD_REMOVE
     thought = (
         f"it equally likely that {who} {were} or {were} not in the real table"

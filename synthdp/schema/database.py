@@ -191,8 +191,9 @@ class DatabaseSchema:
 
     @property
     def unit(self) -> str:
-        """What identifies a person: the names of the key columns, joined by commas; "" with one table only."""
-        return ", ".join(self.person_keys)
+        """What identifies a person: the name of the key column, or several names in quotation marks; "" for one table."""
+        keys = self.person_keys
+        return " and ".join(f"'{name}'" for name in keys) if len(keys) > 1 else "".join(keys)
 
     @property
     def person_keys(self) -> tuple[str, ...]:
@@ -347,12 +348,18 @@ class DatabaseSchema:
                 )
             if relation.parent != self.root:
                 self._check_row_key(relation)
+            if relation.order in self.keys_of(relation.child):
+                raise SchemaError(
+                    f"{relation.where} has order={relation.order!r}, a column of a key, of which synthetic rows get new "
+                    f"values: copy the column in table {relation.child!r} under a second name, declare it, and name it "
+                    "as order"
+                )
         for name, key in [(table, key) for table in self.tables for key in self.keys_of(table)]:
             column = self.tables[name].outputs.get(key)
             if column is not None and not isinstance(column, Identifier):
                 raise SchemaError(
                     f"column {key!r} of table {name!r} is a key, of which synthetic rows get new values: leave it out "
-                    "of the schema, and copy what it says, such as a year, into a second column"
+                    "of the schema, and copy what it says, such as a year, in the table under a second name"
                 )
 
     def _check_row_key(self, relation: Relation) -> None:

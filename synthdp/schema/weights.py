@@ -27,7 +27,8 @@ class Weight(Known):
 
     It is counted in classes whose bounds have one ratio, ``(upper / lower) ** (1 / classes)``.  A release measures what
     the rows of a class stand for on average.  A synthetic row has the mean of its class, times a factor.  The factor
-    makes all weights of a synthetic table add up to the estimated population, however many rows are drawn.
+    makes all weights of a synthetic table add up to the estimated population, however many rows are drawn.  Releases of
+    several tables, and series, refuse a weight.
 
     Parameters
     ----------

@@ -81,7 +81,7 @@ CONNECTION = "connection "
 
 
 IDENTITY = "identity "
-"""The prefix of what a database itself says of a table, which is kept in memory only."""
+"""The prefix of what a database itself says of a table, and of paths of files: these are kept in memory only."""
 
 
 @runtime_checkable
@@ -94,10 +94,20 @@ class OneTable(Protocol):
         ...
 
     def identities(self) -> tuple[str, ...]:
-        """Return texts by which the database itself identifies the table now, however it was reached.
+        """Return texts by which the database itself identifies the tables of the rows now, whatever they are called.
 
-        Two sources with one text in common have the same table.
+        Two sources with one text in common have a table in common.
         """
+        ...
+
+
+@runtime_checkable
+class FromFiles(Protocol):
+    """A source of the rows of files, which no file of synthetic rows may replace."""
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The paths of the files."""
         ...
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pandas as pd
 import pytest
 
 import synthdp as sd
+from synthdp.errors import SchemaError
 
 PERSON, VISIT = ("region", "number"), ("region", "number", "visit")
 
@@ -66,7 +68,9 @@ def test_what_joins_by_the_key_is_kept(release: sd.DatabaseRelease) -> None:
     drugs = made["visits"].merge(made["drugs"], on=[*VISIT])
     late = drugs["year"] > 2017
     assert drugs.loc[late, "dose"].mean() > drugs.loc[~late, "dose"].mean() + 3
-    assert "region, number" in str(release.receipt_)
+    assert "one value of 'region' and 'number' in all" in " ".join(str(release.receipt_).split())
+    one = sd.DatabaseSchema(SCHEMA.tables, [replace(SCHEMA.relations[0], key="region, number"), SCHEMA.relations[1]])
+    assert one.unit != SCHEMA.unit
 
 
 def test_nothing_declared_and_drafts_leave_all_key_columns_out() -> None:
@@ -133,3 +137,15 @@ def test_a_key_that_makes_few_persons_of_many_is_warned_of() -> None:
     with pytest.warns(sd.errors.MisfitWarning, match="check that the key identifies one person"):
         release = sd.DatabaseRelease(schema=schema, epsilon=1.0, delta=1e-6, random_state=0).fit(given)
     assert "no more than noise explains, so" in " ".join(release.receipt_.notes)
+
+
+@pytest.mark.parametrize("declared", [{}, {"year": sd.Integer(2015, 2019)}, {"year": sd.Identifier()}])
+def test_a_column_of_a_key_that_orders_rows_is_refused_with_the_way_out_and_the_way_leads_out(declared: dict) -> None:
+    visits, person = {"place": sd.Categorical(["a", "b"])}, {"persons": SCHEMA.tables["persons"]}
+    below = sd.Relation("visits", "drugs", key=(*PERSON, "year"), at_most=2)
+    by = lambda order: [sd.Relation("persons", "visits", PERSON, 3, order=order, unique=True), below]  # noqa: E731
+    drugs = {"drugs": SCHEMA.tables["drugs"]}
+    with pytest.raises(SchemaError, match=r"order='year', a column of a key.*copy the column in table 'visits'"):
+        sd.DatabaseSchema({**person, "visits": sd.Schema(visits | declared), **drugs}, by("year"))
+    copied = sd.Schema({**visits, "when": sd.Integer(2015, 2019)})
+    assert sd.DatabaseSchema({**person, "visits": copied, **drugs}, by("when")).keys_of("visits") == (*PERSON, "year")

@@ -39,6 +39,14 @@ CASES = [
 ]
 
 
+def neighbours(case: str, relation: str) -> list[Person]:
+    """Return `OTHERS` with one more person, or with another in place of the first, who has the first one's key.
+
+    All others keep their keys: a key has a say in which rows of its person are used.
+    """
+    return [PERSONS[case], *OTHERS[1:]] if relation == "replace_one" else [*OTHERS, PERSONS[case]]
+
+
 def everything(tables: dict[str, pd.DataFrame], name: str, relation: str) -> Run:
     """Return the run that releases a database and keeps all that leaves."""
 
@@ -54,9 +62,8 @@ def everything(tables: dict[str, pd.DataFrame], name: str, relation: str) -> Run
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize(("case", "name"), CASES)
 def test_databases_that_differ_in_one_person_give_the_same_trace_and_the_same_output(case, name, relation, tmp_path):
-    kept = OTHERS[1:] if relation == "replace_one" else OTHERS
     first, second = (
-        everything(frames(persons, SCHEMAS[name]), name, relation) for persons in (OTHERS, [*kept, PERSONS[case]])
+        everything(frames(persons, SCHEMAS[name]), name, relation) for persons in (OTHERS, neighbours(case, relation))
     )
     found = compared(first, second, tmp_path)
     assert found.faults == ()
@@ -127,7 +134,6 @@ OPEN = sd.DatabaseSchema(
 @pytest.mark.parametrize("case", PERSONS)
 def test_what_is_discovered_of_several_tables_tells_nothing_of_one_person_beside_the_noise(case, relation, tmp_path):
     """With the noise frozen, questions, findings, receipt, warnings and files are the same with another person."""
-    kept = OTHERS[1:] if relation == "replace_one" else OTHERS
 
     def released(persons: list[Person]) -> Run:
         tables = frames(persons, OPEN)
@@ -140,7 +146,7 @@ def test_what_is_discovered_of_several_tables_tells_nothing_of_one_person_beside
 
         return run
 
-    found = compared(released(OTHERS), released([*kept, PERSONS[case]]), tmp_path)
+    found = compared(released(OTHERS), released(neighbours(case, relation)), tmp_path)
     assert found.faults == ()
     assert found.outcome == ""
     assert found.questions >= 3

@@ -34,6 +34,7 @@ from synthdp.answers.related.measured import by_noisy_table
 from synthdp.answers.related.replicates import DatabaseReplicates, pool_size, refitted
 from synthdp.answers.related.resolved import Asked, Asking, Features
 from synthdp.answers.related.terms import Term
+from synthdp.answers.suitable import ends_of
 from synthdp.arrays import BoolArray, FloatArray, IntArray
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements
@@ -270,9 +271,9 @@ class DatabaseAsker:
                 return with_intervals(labels, estimate, stddev, basis, lowest=0.0, highest=1.0)
             case Correlation():
                 return with_intervals(labels, estimate, stddev, basis, lowest=-1.0, highest=1.0)
-            case Sum() | Mean():
-                column = asked.column(asked.question.column)
-                return with_intervals(labels, estimate, stddev, basis, column=column)
+            case Sum() | Mean() as question if (column := asked.column(question.column)) is not None:
+                lowest, highest = ends_of(question, column)
+                return with_intervals(labels, estimate, stddev, basis, lowest=lowest, highest=highest, column=column)
             case Variance() | Marginal() | Count():
                 return with_intervals(labels, estimate, stddev, basis, lowest=0.0)
         return with_intervals(labels, estimate, stddev, basis)

@@ -70,8 +70,6 @@ class Drawn:
         column = column_of(self.model.layout, term)
         if term.summary == ROWS:
             return self._count(term).astype(np.float64), np.ones(self.rows(term.table), np.bool_)
-        if column.quantity == "label":
-            raise ParameterError(f"column {term.name!r} has levels, which have no sum: name a column of numbers")
         schema = self._schema(term)
         source, _ = followed(schema, term.name)
         if source != term.name:

@@ -28,6 +28,7 @@ from synthdp.answers.questions import (
 )
 from synthdp.answers.related.drawn import Drawn
 from synthdp.answers.related.terms import Term, column_of, deepest, term_of
+from synthdp.answers.suitable import check_numbers, check_order, check_weight
 from synthdp.arrays import BoolArray, FloatArray, IntArray
 from synthdp.domain.histories import Layout
 from synthdp.errors import ParameterError
@@ -106,8 +107,7 @@ class Asked:
                     f"a row of {above!r} can have several values of {name!r}, one per row of {below!r}: ask for "
                     f"a summary, such as '{below}.rows' or '{name if '.' in name else f'{below}.{name}'}.mean'"
                 )
-        if isinstance(self.question, Variance | Correlation | Quantile) or _values(self.question):
-            self._check_numbers()
+        self._check_columns()
 
     def column(self, name: str) -> Column | None:
         """Return the declaration of a named column; ``None`` for a number or a summary of child rows."""
@@ -210,28 +210,23 @@ class Asked:
         listed = {name: [found[i][1][g] for g in row] for i, (name, row) in enumerate(zip(names, each, strict=True))}
         return np.where(nowhere, -1, group), listed, math.prod(shape)
 
-    def _check_numbers(self) -> None:
-        """Raise ParameterError unless the columns support the statistic of the question.
+    def _check_columns(self) -> None:
+        """Raise ParameterError unless the columns have the statistic of the question, and its weight can weight rows.
 
-        A weight column must be numeric and never negative.
+        Numbers and summaries of child rows have every statistic, but weight no rows.
         """
-        what = type(self.question).__name__.lower()
-        for name in _values(self.question):
+        question = self.question
+        weight = getattr(question, "weight", None)
+        for name in _values(question)[: None if weight is None else -1]:
             column = self.column(name)
-            if column is None:
-                continue
-            if column.quantity == "label" or (column.temporal and what != "mean"):
-                raise ParameterError(
-                    f"column {name!r} holds {column.holds}, which have no {what}: name a column of numbers"
-                )
-        weight = getattr(self.question, "weight", None)
-        if weight is None:
-            return
-        column = self.column(weight)
-        if column is None or column.quantity != "number" or column.lower < 0:  # type: ignore[attr-defined]
-            raise ParameterError(
-                f"column {weight!r} cannot be a weight: name a column of numbers that are never negative"
-            )
+            if column is not None and isinstance(question, Quantile):
+                check_order(name, column)
+            elif column is not None:
+                check_numbers(name, column, type(question).__name__.lower())
+        if weight is not None and (column := self.column(weight)) is None:
+            raise ParameterError(f"{weight!r} summarises rows, so it cannot be a weight: name a column of numbers")
+        if weight is not None and column is not None:
+            check_weight(weight, column, of=getattr(question, "column", None))
 
 
 def _values(question: Asking) -> list[str]:

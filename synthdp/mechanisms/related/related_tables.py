@@ -55,6 +55,7 @@ from synthdp.mechanisms.related.choosing import (
 )
 from synthdp.mechanisms.related.groupings import count_groupings, fineness, grouping_of
 from synthdp.mechanisms.related.measuring_persons import Counted, measure, person_tables
+from synthdp.mechanisms.survey_weights import refuse_weights
 from synthdp.mechanisms.workload import Workload, workload_of
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.progress import Progress, ProgressCallback, silent
@@ -171,9 +172,10 @@ class RelatedTables(HasPrivacyCost):
         Raises
         ------
         SchemaError
-            If no rows obey all rules; nothing is spent then.
+            If no rows obey all rules, or a column is a survey weight; nothing is spent then.
         """
         layout, rng = curator.layout, generator(random_state)
+        check_tables(layout.schema)
         relations_wished(layout.schema, self.workload, self.target)
         loss = curator.cost(self.spend)
         account = curator.open_account(loss)
@@ -555,6 +557,12 @@ def rows_by_table(layout: Layout, tables: Sequence[PersonTable], counted: Counte
         mean = float(np.average(sums, weights=precisions)) if sums else float(np.mean(even)) if even else 0.0
         found.append(max(1.0, mean))
     return found
+
+
+def check_tables(schema: DatabaseSchema) -> None:
+    """Raise SchemaError if a table has a column that a release of several tables does not support: a survey weight."""
+    for name, table in schema.tables.items():
+        refuse_weights(table, by="several tables", table=name)
 
 
 def relations_wished(schema: DatabaseSchema, workload: Any, target: str | None) -> Workload:

@@ -209,7 +209,9 @@ def _thing(scalar: Any) -> object:
         return _clock(scalar.value, scalar.type)
     try:
         return scalar.as_py()
-    except Exception:  # noqa: BLE001 - whatever it is, none may stop the reading
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001 - whatever it is, none may stop the reading
         return Opaque(None)
 
 

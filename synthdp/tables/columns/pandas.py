@@ -83,7 +83,9 @@ def _objects(series: pd.Series[Any]) -> AnyArray:
     for i in np.flatnonzero(here):
         try:
             found[i] = series.iloc[i]
-        except Exception:  # noqa: BLE001 - whatever an end of it raises
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # noqa: BLE001 - whatever an end of it raises
             found[i] = (series.array.left[i], series.array.right[i])
     return found
 

@@ -128,7 +128,9 @@ def plain(value: object) -> object:
         return None
     try:
         return _plain(value, kind)
-    except Exception:  # noqa: BLE001 - any object may be in a table, and none may stop the reading
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001 - any object may be in a table, and none may stop the reading
         return Opaque(None)
 
 
@@ -193,7 +195,9 @@ def _timestamp(moment: pd.Timestamp) -> pd.Timestamp | np.datetime64:
     try:
         offset = moment.utcoffset()
         return moment if offset is None else moment.tz_convert(dt.timezone(offset))
-    except Exception:  # noqa: BLE001 - pandas has several errors of its own for years that it cannot tell the zone of
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001 - pandas has several errors of its own for years that it cannot tell the zone of
         return moment.asm8
 
 
@@ -217,7 +221,9 @@ def written(value: object) -> str | None:
     """
     try:
         return _written(value)
-    except Exception:  # noqa: BLE001 - any object may be in a table, and none may stop the reading
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001 - any object may be in a table, and none may stop the reading
         return None
 
 

@@ -119,6 +119,11 @@ class CsvSource:
         return f"CsvSource({str(self.path)!r}, {len(self.names)} columns)"
 
     @property
+    def files(self) -> tuple[str, ...]:
+        """The path of the file that is read."""
+        return (str(self.path),)
+
+    @property
     def names(self) -> tuple[str, ...]:
         """Column names in order; columns without a name, such as a written index, are left out and cannot be read."""
         return tuple(name for name in self._header_fields if name)

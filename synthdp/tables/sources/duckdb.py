@@ -32,7 +32,8 @@ from synthdp.tables.columns.arrow import read_all, type_names
 from synthdp.tables.refusals import instead_of
 from synthdp.tables.source import BLOCK_ROWS, Bound
 from synthdp.tables.sources.dataframe import FrameSource
-from synthdp.tables.sql.catalogue import file_identity
+from synthdp.tables.sql.catalogue import identities
+from synthdp.tables.sql.links import DuckDBLink
 
 SETS_A_QUERY = 40
 """Marginals that one SQL query counts in one pass over the rows.  More take fewer passes, and more memory in one.
@@ -78,13 +79,15 @@ class DuckDBSource:
     """
 
     def __init__(self, table: Any, *, name: str | None = None, push_down: bool = False) -> None:
-        self._relation = _opened(table, name) if isinstance(table, (str, PathLike)) else table
+        self._connection: Any = None
+        self._relation = table
+        if isinstance(table, (str, PathLike)):
+            self._connection, self._relation = _opened(table, name)
         if not isinstance(self._relation, duckdb.DuckDBPyRelation):
             raise DataError(
                 f"the table must be a DuckDB relation, or the path of a DuckDB file, not {type(table).__name__}"
             )
         self._push_down = push_down
-        self._file = table if isinstance(table, (str, PathLike)) else None
 
     def __repr__(self) -> str:
         return f"DuckDBSource({len(self.names)} columns)"
@@ -102,13 +105,14 @@ class DuckDBSource:
 
     @property
     def address(self) -> None:
-        """No text: `identities` tells which table of a file this is."""
+        """No text: `identities` tells which tables of a file these rows are of."""
 
     def identities(self) -> tuple[str, ...]:
-        """Return which table of its file DuckDB was asked for; nothing for a relation, which may be any query."""
-        if self._file is None:
+        """Return which tables of its file DuckDB reads; nothing for a relation, which does not tell."""
+        if self._connection is None:
             return ()
-        return (file_identity(str(self._file), f"main {self._relation.alias}"),)
+        with _asking():
+            return identities(DuckDBLink(self._connection), _quoted(self._relation.alias), "")
 
     def kind(self, name: str) -> Column:
         """Return an incomplete column declaration that a column's type suggests; see `FrameSource.kind`."""
@@ -300,8 +304,8 @@ def _cell_of(axis: Axis, index: int) -> int:
     return int(axis.cells[np.searchsorted(axis.starts, index, side="right") - 1])
 
 
-def _opened(path: str | PathLike[str], name: str | None) -> Any:
-    """Return a table of a DuckDB file, opened for reading; raise DataError if the file has no such table."""
+def _opened(path: str | PathLike[str], name: str | None) -> tuple[Any, Any]:
+    """Return a connection to a DuckDB file, for reading, and a table; raise DataError if the file has no such table."""
     if not Path(path).is_file():
         raise DataError(f"there is no file '{path}': correct the path")
     with _asking():
@@ -311,7 +315,7 @@ def _opened(path: str | PathLike[str], name: str | None) -> Any:
             name = str(tables[0])
         if name is None or name not in tables:
             raise DataError(f"name ({name!r}) must be one of the tables in '{path}': {', '.join(sorted(tables))}")
-        return connection.table(_quoted(name))
+        return connection, connection.table(_quoted(name))
 
 
 def _quoted(name: str) -> str:

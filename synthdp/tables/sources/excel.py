@@ -62,6 +62,11 @@ class ExcelSource:
         return f"ExcelSource({str(self.path)!r}, {len(self.names)} columns)"
 
     @property
+    def files(self) -> tuple[str, ...]:
+        """The path of the file that is read."""
+        return (str(self.path),)
+
+    @property
     def names(self) -> tuple[str, ...]:
         """Column names in order; a column without one is passed over."""
         return tuple(name for name in self._header if name)

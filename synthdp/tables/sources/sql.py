@@ -384,19 +384,17 @@ class SqlSource:
         return None if self._table is None else f"{self._place} {quoted_table(self._table, 'sql')}"
 
     def identities(self) -> tuple[str, ...]:
-        """Return what the database says of the table, by whatever address it was reached; nothing for a query.
+        """Return what the database says of the tables that the rows are of, whatever they are called.
 
         Raises
         ------
         DataError
             If the database cannot be reached.
         """
-        if self._table is None:
-            return ()
         with asking():
             link = self._open("read")
             try:
-                return identities(link, self._table, self._place)
+                return identities(link, self._rows(link.dialect), self._place)
             finally:
                 link.close()
 

@@ -1,8 +1,10 @@
-"""What the catalogue of a database says: its foreign keys, and which table a name stands for; no row is read."""
+"""What the catalogue of a database says: its foreign keys, and which tables a name stands for; no row is read."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from os.path import normcase
 from pathlib import Path
@@ -77,92 +79,114 @@ _PARTS = (
     "FROM parts"
 )
 """PostgreSQL's query of a table, its partitions, and what is below a view, as numbers."""
-_FILES = "SELECT name, file FROM pragma_database_list ORDER BY CASE name WHEN 'temp' THEN 0 ELSE 1 END, seq"
-"""SQLite's query of the files of a connection, in the order in which a table without a schema is looked for."""
+_FILES = "SELECT seq, name, file FROM pragma_database_list"
+"""SQLite's query of the files of a connection; its plans have their numbers."""
 
 _DUCKDB_TABLES = (
-    "SELECT t.table_catalog, t.table_schema, t.table_name, coalesce(d.path, ''), "
-    "CAST(t.table_catalog = current_database() AND t.table_schema = current_schema() AS VARCHAR) "
-    "FROM information_schema.tables t JOIN duckdb_databases() d ON d.database_name = t.table_catalog "
-    "WHERE lower(t.table_name) = lower({table})"
+    "SELECT t.table_catalog, t.table_schema, t.table_name, coalesce(d.path, '') FROM information_schema.tables t "
+    "JOIN duckdb_databases() d ON d.database_name = t.table_catalog"
 )
-"""DuckDB's query of the tables of a name: database, schema, name, the database's file, and whether no schema is needed."""
+"""DuckDB's query of all tables: database, schema, name, and the database's file."""
+_SCANNED = re.compile(r'"Table": ("(?:[^"\\]|\\.)*")')
+"""A regular expression of the tables that a plan of DuckDB names, as JSON texts."""
+
+_MYSQL_SERVER = (
+    "SHOW VARIABLES WHERE variable_name IN ('server_uuid', 'server_uid', 'hostname', 'port', 'datadir', "
+    "'lower_case_table_names')"
+)
+"""MySQL's query of what tells one server from others: a number of its own, which older versions of MariaDB lack, and its
+place; and whether it ignores the case of names."""
+_MYSQL_VIEWS = (
+    "SELECT concat('`', replace(table_schema, '`', '``'), '`.`', replace(table_name, '`', '``'), '`'), view_definition "
+    "FROM information_schema.views"
+)
+"""MySQL's query of the views and their definitions, in which tables are named as views are here."""
+_NAMED_IN_FULL = re.compile(r"`(?:[^`]|``)+`\.`(?:[^`]|``)+`")
+"""A regular expression of what may be a database and a table in a definition of MySQL."""
 
 
-def identities(link: Link, table: str, place: str) -> tuple[str, ...]:
-    """Return texts by which a database itself identifies a table, whatever address and name it was reached by.
+def identities(link: Link, rows: str, place: str) -> tuple[str, ...]:
+    """Return texts by which a database itself identifies the tables that rows come from, whatever they are called.
 
-    Two tables with one text in common are the same, or one has rows of the other.  There is none for a database that
-    is not asked.
+    A view's are those of the tables below it.  What has a text in common has rows in common.  There is none for a
+    database that is not asked, nor for a query of PostgreSQL or MySQL.
 
     Parameters
     ----------
     link
         To the database.
-    table
-        The table's name.
+    rows
+        What the rows come from, as it stands in a FROM clause: the quoted name of a table or a view, or a query.
     place
-        The database's address, which identifies an SQLite database that is in no file.
+        The database's address, which identifies a database of SQLite or DuckDB that is in no file.
     """
-    if link.dialect == "postgres":
-        return _postgres_identities(link, quoted_table(table, link.dialect))
     if link.dialect == "sqlite":
-        return _sqlite_identities(link, parts_of(table), place)
+        return _sqlite_identities(link, rows, place)
     if link.dialect == "duckdb":
-        return _duckdb_identities(link, parts_of(table), place)
+        return _duckdb_identities(link, rows, place)
+    if link.dialect == "postgres" and not rows.startswith("("):
+        return _postgres_identities(link, rows)
+    if link.dialect == "mysql" and not rows.startswith("("):
+        return _mysql_identities(link, rows)
     return ()
 
 
-def file_identity(file: str, table: str) -> str:
-    """Return the identity of a table in a file, whose links are followed."""
-    return f"file {normcase(Path(file).resolve())} {table}"
+def _file_identity(file: str, table: str, place: str) -> str:
+    """Return the identity of a table in a file, whose links are followed; in no file, by the database's address."""
+    return f"file {normcase(Path(file).resolve())} {table}" if file not in {"", "None"} else f"memory {place} {table}"
 
 
 def _postgres_identities(link: Link, table: str) -> tuple[str, ...]:
     """Return a table of PostgreSQL as its numbers on its server; none for a database that only talks as PostgreSQL does."""
-    text = [SelectedColumn("c0", "text", arrives=pa.string())]
-    ((version,),) = _rows(link, "SELECT version()", text)
+    ((version,),) = _texts(link, "SELECT version()", 1)
     if not version.startswith("PostgreSQL") or "Redshift" in version:
         return ()
-    ((may,),) = _rows(link, _MAY_ASK, text)
-    servers = [_rows(link, query, text)[0][0] for query in _SERVERS[: 2 if may == "true" else 1]]
-    found = [one for (one,) in _rows(link, _PARTS.format(table=_literal(table)), text)]
+    ((may,),) = _texts(link, _MAY_ASK, 1)
+    servers = [_texts(link, query, 1)[0][0] for query in _SERVERS[: 2 if may == "true" else 1]]
+    found = [one for (one,) in _texts(link, _PARTS.format(table=_literal(table)), 1)]
     return tuple(f"{server} {one}" for server in servers for one in found)
 
 
-def _sqlite_identities(link: Link, parts: Sequence[str], place: str) -> tuple[str, ...]:
-    """Return a table of SQLite as its file, whose links are followed, and its name, whose case SQLite ignores."""
-    texts = [SelectedColumn(f"c{i}", "text", arrives=pa.string()) for i in range(2)]
-    *schema, table = parts
-    for name, file in _rows(link, _FILES, texts):
-        if schema and name.lower() != schema[-1].lower():
-            continue
+def _sqlite_identities(link: Link, rows: str, place: str) -> tuple[str, ...]:
+    """Return the tables of SQLite whose pages a plan opens, each as its file and name."""
+    plan = _texts(link, f"EXPLAIN SELECT * FROM {rows}", 8)  # noqa: S608 - quoted, or the caller's query
+    opened = {(number, page) for _, step, _, page, number, *_ in plan if step == "OpenRead"}
+    found = []
+    for number, name, file in _texts(link, _FILES, 3):
         master = "sqlite_temp_master" if name == "temp" else f"{quoted(name, 'sqlite')}.sqlite_master"
-        listed = f"SELECT name, '' FROM {master} WHERE name = {_literal(table)} COLLATE NOCASE"  # noqa: S608 - quoted
-        for as_made, _ in _rows(link, listed, texts):
-            return (file_identity(file, as_made) if file not in {"", "None"} else f"memory {place} {name} {as_made}",)
-    return ()
+        pages = _texts(link, f"SELECT rootpage, tbl_name FROM {master}", 2)  # noqa: S608 - quoted
+        found += [_file_identity(file, table, f"{place} {name}") for page, table in pages if (number, page) in opened]
+    return tuple(dict.fromkeys(found))
 
 
-def _duckdb_identities(link: Link, parts: Sequence[str], place: str) -> tuple[str, ...]:
-    """Return a table of DuckDB as its file, whose links are followed, its schema and its name, whose case is ignored."""
-    texts = [SelectedColumn(f"c{i}", "text", arrives=pa.string()) for i in range(5)]
-    *above, table = (part.lower() for part in parts)
-    found = _rows(link, _DUCKDB_TABLES.format(table=_literal(table)), texts)
-    named = [one for one in found if {*above} <= {one[0].lower(), one[1].lower()}]
-    meant = named if above else [one for one in named if one[4] == "true"] or named
+def _duckdb_identities(link: Link, rows: str, place: str) -> tuple[str, ...]:
+    """Return the tables of DuckDB that a plan scans, each as its file, schema and name."""
+    ((_, plan),) = _texts(link, f"EXPLAIN (FORMAT json) SELECT * FROM {rows}", 2)  # noqa: S608 - as for SQLite
+    scanned = {tuple(parts_of(json.loads(one))) for one in _SCANNED.findall(plan)}
     return tuple(
-        file_identity(file, f"{schema} {name}") if file else f"memory {place} {catalogue} {schema} {name}"
-        for catalogue, schema, name, file, _ in meant
+        _file_identity(file, f"{schema} {name}", f"{place} {database}")
+        for database, schema, name, file in _texts(link, _DUCKDB_TABLES, 4)
+        if (database, schema, name) in scanned
     )
+
+
+def _mysql_identities(link: Link, table: str) -> tuple[str, ...]:
+    """Return a table of MySQL, and what the definition of a view names, as server, database and name."""
+    server: dict[str, str] = dict(_texts(link, _MYSQL_SERVER, 2))  # type: ignore[arg-type]
+    ((current,),) = _texts(link, "SELECT database()", 1)
+    meant = table if "`.`" in table else f"{quoted(current, link.dialect)}.{table}"
+    found = [meant.lower() if server.pop("lower_case_table_names", "0") != "0" else meant]
+    views: dict[str, str] = dict(_texts(link, _MYSQL_VIEWS, 2))  # type: ignore[arg-type]
+    for one in found:
+        found += set(_NAMED_IN_FULL.findall(views.get(one, ""))) - {*found}
+    return tuple(f"server {sorted(server.items())} {one}" for one in found)
 
 
 def declared_types(link: Link, table: str) -> dict[str, str]:
     """Return the types that a table of SQLite was declared with, by column; "" for a column without one."""
-    texts = [SelectedColumn(f"c{i}", "text", arrives=pa.string()) for i in range(2)]
     *schema, name = parts_of(table)
     given = ", ".join(_literal(one) for one in [name, *schema[-1:]])
-    return dict(_rows(link, f"SELECT name, type FROM pragma_table_info({given})", texts))  # type: ignore[arg-type]  # noqa: S608
+    return dict(_texts(link, f"SELECT name, type FROM pragma_table_info({given})", 2))  # type: ignore[arg-type]  # noqa: S608
 
 
 def foreign_keys(link: Link, tables: Mapping[str, str]) -> list[ForeignKey]:
@@ -185,12 +209,11 @@ def foreign_keys(link: Link, tables: Mapping[str, str]) -> list[ForeignKey]:
             f"foreign keys can be read from PostgreSQL, MySQL, SQLite and DuckDB only, not from {link.dialect}: "
             "give relations instead"
         )
-    parts = [SelectedColumn(f"c{i}", "text", arrives=pa.string()) for i in range(5)]
-    named = {_shown(table, link, parts[:1]): name for name, table in tables.items()}
+    named = {_shown(table, link): name for name, table in tables.items()}
     found = []
     for name, table in tables.items():
         child = quoted_table(table, link.dialect) if link.dialect == "postgres" else _plain(table)
-        rows = _rows(link, _OF_DIALECTS[link.dialect].format(child=_literal(child)), parts)
+        rows = _texts(link, _OF_DIALECTS[link.dialect].format(child=_literal(child)), 5)
         for number in dict.fromkeys(row[0] for row in rows):
             mine = [row for row in rows if row[0] == number]
             parent = named.get(mine[0][3])
@@ -199,11 +222,11 @@ def foreign_keys(link: Link, tables: Mapping[str, str]) -> list[ForeignKey]:
     return found
 
 
-def _shown(table: str, link: Link, parts: Sequence[SelectedColumn]) -> str:
+def _shown(table: str, link: Link) -> str:
     """Return a table's name as the catalogue writes it, to compare it with the parents of foreign keys."""
     if link.dialect != "postgres":
         return _plain(table)
-    ((name,),) = _rows(link, f"SELECT {_literal(quoted_table(table, link.dialect))}::regclass::text", parts)
+    ((name,),) = _texts(link, f"SELECT {_literal(quoted_table(table, link.dialect))}::regclass::text", 1)
     return name
 
 
@@ -217,8 +240,9 @@ def _literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _rows(link: Link, query: str, parts: Sequence[SelectedColumn]) -> list[tuple[str, ...]]:
-    """Return the rows of a query as tuples of texts."""
+def _texts(link: Link, query: str, many: int) -> list[tuple[str, ...]]:
+    """Return the rows of a query of ``many`` columns as tuples of texts."""
+    parts = [SelectedColumn(f"c{i}", "text", arrives=pa.string()) for i in range(many)]
 
     def each() -> Iterator[tuple[str, ...]]:
         for cells in link.blocks(query, parts):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from functools import cache
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -360,3 +361,27 @@ def test_the_command_line_takes_a_weight(tmp_path):
     refused = CliRunner().invoke(main, [*command, "--weight", "perwt"])
     assert refused.exit_code == 2
     assert "weight_bounds" in refused.output
+
+
+def test_what_does_not_scale_weights_to_the_population_refuses_them_before_the_spend(tmp_path: Path) -> None:
+    table = survey(300).assign(id=range(300))
+    weighed, plain = (COLUMNS | {"perwt": kind(*BOUNDS)} for kind in (sd.Weight, sd.Continuous))
+    related, tables = (
+        sd.Relation("homes", "survey", key="id", at_most=2),
+        {"homes": table[["id", "region"]], "survey": table},
+    )
+    homes = sd.Schema({"region": COLUMNS["region"]})
+    of_both = [sd.DatabaseSchema({"homes": homes, "survey": sd.Schema(one)}, [related]) for one in (weighed, plain)]
+    book = sd.Ledger(tmp_path / "l.sqlite")
+    several = sd.DatabaseRelease(schema=of_both[0], ledger=book.path, dataset="d")
+    asked = (
+        several.plan,
+        lambda: several.fit(tables),
+        lambda: sd.ReleaseSeries(schema=sd.Schema(weighed), periods=2, path=tmp_path / "s", ledger=book.path),
+    )
+    for one in asked:
+        with pytest.raises(SchemaError, match=r"'perwt'.* is a survey weight.*declare it as Continuous"):
+            one()
+    assert not book.entries()
+    (estimate,) = sd.DatabaseRelease(schema=of_both[1]).fit(tables).answer(sd.count(weight="perwt"))["estimate"]
+    assert estimate >= 0

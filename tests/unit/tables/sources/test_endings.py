@@ -12,7 +12,9 @@ import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 import pytest
 
+import synthdp as sd
 from synthdp.domain.encoder import Numbers
+from synthdp.errors import ParameterError
 from synthdp.tables.sources.file_source import is_csv, source_at
 
 TABLE = pd.DataFrame({"age": [31, 42, 31], "city": ["Oslo", "Bergen", "Oslo"]})
@@ -61,3 +63,22 @@ def test_a_folder_of_files_is_read_in_any_case(tmp_path: Path) -> None:
         pq.write_table(pa.Table.from_pandas(TABLE, preserve_index=False), tmp_path / name)
     blocks = list(source_at(tmp_path).blocks({}, extra=("age",)))
     assert sum(len(one["age"].values if isinstance(one["age"], Numbers) else one["age"].codes) for one in blocks) == 6
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.parquet", "t.arrow"])
+def test_a_file_that_was_read_is_not_replaced_by_synthetic_rows(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / name
+    written(path)
+    private = path.read_bytes()
+    (tmp_path / f"link-{name}").symlink_to(path)
+    monkeypatch.chdir(tmp_path)
+    schema = sd.Schema({"age": sd.Integer(0, 90), "city": sd.Categorical(["Oslo", "Bergen"])})
+    one = sd.SyntheticRelease(schema=schema, epsilon=5.0).fit(source_at(path))
+    for way in (name, path, Path(f"link-{name}")):
+        with pytest.raises(ParameterError, match="the private table itself"):
+            one.sample_to(way, rows=5)
+    assert path.read_bytes() == private
+    one.sample_to(f"other-{name}", rows=5)
+    assert Path(f"other-{name}").exists()

@@ -100,3 +100,26 @@ def test_foreign_keys_make_relations_and_tables_are_written_all_or_none(server: 
     (block, *_) = database["persons"].blocks({}, extra=("id",))
     assert len(block["id"].values) == 25  # type: ignore[union-attr]
     database.forget()
+
+
+def test_the_table_that_was_read_is_not_written_to_by_another_name_or_through_a_view(server: str) -> None:
+    import sqlalchemy
+
+    engine = sqlalchemy.create_engine(server)
+    with engine.begin() as connection:
+        for statement in (
+            "CREATE TABLE `own``ers` (sex varchar(1))", "CREATE TABLE others (sex varchar(1))", "CREATE DATABASE elsewhere",
+            "CREATE VIEW seen AS SELECT o.sex FROM `own``ers` o", "CREATE VIEW elsewhere.twice AS SELECT sex FROM seen",
+        ):  # fmt: skip
+            connection.exec_driver_sql(statement)
+        connection.exec_driver_sql("INSERT INTO `own``ers` VALUES (%s)", [("fm"[i % 2],) for i in range(300)])
+    schema = sd.Schema({"sex": sd.Categorical(["f", "m"])})
+    elsewhere = server.replace("/synth?", "/elsewhere?")
+    tables = ((server, "own`ers"), (server, "synth.own`ers"), (server, "seen"), (elsewhere, "twice"))
+    for url, read in tables:
+        one = sd.SyntheticRelease(schema=schema, epsilon=1.0).fit(sd.SqlSource(url, table=read))
+        for there, table in (*tables, (elsewhere, "synth.own`ers"), (engine, "own`ers")):
+            with pytest.raises(ParameterError, match="the private table itself"):
+                one.sample_to(sd.SqlSource(there, table=table), rows=5)
+        one.sample_to(sd.SqlSource(elsewhere, table="synth.others"), rows=5)
+    engine.dispose()

@@ -236,6 +236,64 @@ def test_a_table_of_duckdb_that_was_read_is_not_written_to_by_another_way(
     assert many(sd.SqlSource("duckdb:///t.duckdb", table="made"), "sex") == 5
 
 
+OVER_PERSONS = (
+    "CREATE VIEW seen AS SELECT sex FROM persons WHERE sex <> 'x'",
+    "CREATE VIEW seen_twice AS SELECT s.sex FROM (SELECT sex FROM seen) s UNION ALL SELECT sex FROM made",
+)
+READ = (
+    {"table": "persons"},
+    {"table": "seen"},
+    {"table": "seen_twice"},
+    {"query": "SELECT sex FROM seen WHERE sex = 'f'"},
+)
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
+def test_a_table_below_a_view_or_a_query_that_was_read_is_not_written_to(kind: str, tmp_path: Path) -> None:
+    url = f"{kind}:///{tmp_path / 't.db'}"
+    make = {"sqlite": sqlite3.connect, "duckdb": duckdb.connect}[kind]
+    with closing(make(tmp_path / "t.db")) as connection:
+        for statement in ("CREATE TABLE persons (sex VARCHAR)", "CREATE TABLE made (sex VARCHAR)", *OVER_PERSONS):
+            connection.execute(statement)
+        connection.execute("CREATE TABLE synthetic (sex VARCHAR)")
+        connection.executemany("INSERT INTO persons VALUES (?)", [("fm"[i % 2],) for i in range(300)])
+        connection.commit()
+    for read in READ:
+        one = sd.SyntheticRelease(schema=PERSON, epsilon=1.0).fit(sd.SqlSource(url, **read))
+        with pytest.raises(ParameterError, match="the private table itself"):
+            one.sample_to(sd.SqlSource(url, table="persons"), rows=5)
+        one.sample_to(sd.SqlSource(url, table="synthetic"), rows=5)
+    assert many(sd.SqlSource(url, table="persons"), "sex") == 300
+    assert many(sd.SqlSource(url, table="synthetic"), "sex") == 5 * len(READ)
+
+
+def test_a_view_of_the_table_that_was_read_is_not_written_to_where_it_takes_rows(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 't.db'}"
+    with closing(sqlite3.connect(tmp_path / "t.db")) as connection, connection:
+        connection.executescript(f"CREATE TABLE persons (sex VARCHAR); CREATE TABLE made (sex); {OVER_PERSONS[0]};")
+        connection.execute("CREATE TRIGGER t INSTEAD OF INSERT ON seen BEGIN INSERT INTO persons VALUES (new.sex); END")
+        connection.executemany("INSERT INTO persons VALUES (?)", [("fm"[i % 2],) for i in range(300)])
+    one = sd.SyntheticRelease(schema=PERSON, epsilon=1.0).fit(sd.SqlSource(url, table="persons"))
+    with pytest.raises(ParameterError, match="the private table itself"):
+        one.sample_to(sd.SqlSource(url, table="seen"), rows=5)
+    assert many(sd.SqlSource(url, table="persons"), "sex") == 300
+
+
+def test_a_table_below_a_view_of_a_duckdb_file_that_was_read_is_not_written_to(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "t.duckdb")) as connection:
+        connection.execute('CREATE TABLE "per.sons" (sex VARCHAR); CREATE VIEW seen AS SELECT * FROM "per.sons"')
+        connection.execute("CREATE TABLE made AS SELECT * FROM seen")
+        connection.executemany('INSERT INTO "per.sons" VALUES (?)', [("fm"[i % 2],) for i in range(300)])
+    source = sd.DuckDBSource(tmp_path / "t.duckdb", name="seen")
+    one = sd.SyntheticRelease(schema=PERSON, epsilon=1.0).fit(source)
+    del source
+    with duckdb.connect() as connection:
+        connection.execute(f"ATTACH '{tmp_path / 't.duckdb'}' AS other")
+        with pytest.raises(ParameterError, match="the private table itself"):
+            one.sample_to(sd.SqlSource(connection, table='other.main."per.sons"'), rows=5)
+        one.sample_to(sd.SqlSource(connection, table="other.main.made"), rows=5)
+
+
 def test_a_table_of_postgresql_that_was_read_is_not_written_to_by_another_way(postgres: Server) -> None:
     with psycopg.connect(postgres.url(), autocommit=True) as connection:
         connection.execute("DROP TABLE IF EXISTS bills, visits, persons, made_persons, part_persons CASCADE")
