@@ -249,6 +249,7 @@ def test_each_type_that_carries_information_has_a_value_to_be_given() -> None:
     assert {type(column) for column, _ in TYPED.values()} == own - {sd.Identifier, Untyped, Weight}
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("name", TYPED)
 def test_a_cell_of_any_type_can_be_given_as_it_stands_in_a_file(typed: Path, name: str) -> None:
     for cell in TYPED[name][1]:

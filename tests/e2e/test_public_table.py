@@ -45,6 +45,7 @@ def made(**settings: Any) -> sd.SyntheticRelease:
     return sd.SyntheticRelease(**{"schema": SCHEMA, "epsilon": 0.1, "random_state": 0, **settings}).fit(PRIVATE)
 
 
+@pytest.mark.landing
 def test_a_public_table_of_the_same_source_makes_a_small_release_much_better() -> None:
     without, with_it = (
         np.mean([pairs_error(PRIVATE, made(public=public).sample()) for _ in range(3)]) for public in (None, PUBLIC)
@@ -52,6 +53,7 @@ def test_a_public_table_of_the_same_source_makes_a_small_release_much_better() -
     assert with_it < 0.6 * without
 
 
+@pytest.mark.landing
 def test_a_public_table_of_another_source_does_little_harm() -> None:
     shuffled = pd.DataFrame({name: PUBLIC[name].sample(frac=1, random_state=i).values for i, name in enumerate(SCHEMA)})
     biased = PUBLIC[PUBLIC.a > "b"]

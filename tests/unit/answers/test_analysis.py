@@ -51,6 +51,7 @@ def test_whatever_an_analysis_returns_is_read_as_named_estimates(release: sd.Syn
         assert rows["p_value"].between(0, 1).all()
 
 
+@pytest.mark.landing
 def test_a_result_of_statsmodels_keeps_its_names(release: sd.SyntheticRelease) -> None:
     statsmodels = pytest.importorskip("statsmodels.formula.api", reason="statsmodels is not installed")
     found = release.analyse(lambda t: statsmodels.ols("y ~ x", t).fit(), 3, random_state=1)

@@ -236,6 +236,7 @@ def test_a_table_of_duckdb_that_was_read_is_not_written_to_by_another_way(
     assert many(sd.SqlSource("duckdb:///t.duckdb", table="made"), "sex") == 5
 
 
+@pytest.mark.landing
 def test_a_table_of_postgresql_that_was_read_is_not_written_to_by_another_way(postgres: Server) -> None:
     with psycopg.connect(postgres.url(), autocommit=True) as connection:
         connection.execute("DROP TABLE IF EXISTS bills, visits, persons, made_persons, part_persons CASCADE")

@@ -303,6 +303,7 @@ def test_a_column_of_few_values_keeps_their_shares(monkeypatch):
     np.testing.assert_allclose(shares, [0.5, 0.3, 0.2], atol=0.005)
 
 
+@pytest.mark.landing
 def test_under_much_noise_only_means_and_one_second_moment_are_measured(monkeypatch):
     trace = silence(monkeypatch)
     table, schema = wide(30, 400)
