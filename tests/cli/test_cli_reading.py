@@ -235,7 +235,7 @@ TYPED = {
 @pytest.fixture(scope="module")
 def typed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("typed")
-    table = pd.DataFrame({name: cells * 200 for name, (_, cells) in TYPED.items()})
+    table = pd.DataFrame({name: cells * 60 for name, (_, cells) in TYPED.items()})
     table.to_csv(folder / "t.csv", index=False)
     schema = sd.Schema({name: column for name, (column, _) in TYPED.items()})
     sd.SyntheticRelease(schema=schema, epsilon=5.0, random_state=0).fit(sd.CsvSource(folder / "t.csv")).save(

@@ -73,8 +73,8 @@ def test_about_a_population_an_interval_is_wider_than_about_the_private_rows(rel
     def mean(t: pd.DataFrame) -> tuple[float, float]:
         return t["y"].mean(), t["y"].var() / len(t)
 
-    of_rows = release.analyse(mean, 10, population=False, rows=20_000, random_state=2).table
-    of_population = release.analyse(mean, 10, rows=20_000, random_state=2).table
+    of_rows = release.analyse(mean, 5, population=False, rows=4000, random_state=2).table
+    of_population = release.analyse(mean, 5, rows=4000, random_state=2).table
     assert of_rows["estimate"].equals(of_population["estimate"])
     assert (of_rows["standard_error"] < of_population["standard_error"]).all()
 

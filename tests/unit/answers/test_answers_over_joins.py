@@ -361,6 +361,7 @@ def test_intervals_over_joins_hold_the_truth_under_noise() -> None:
     asker.cache_clear()
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("seed", range(4))
 def test_what_is_said_of_a_nearly_empty_table_has_the_noise_of_its_rows(
     monkeypatch: pytest.MonkeyPatch, seed: int
