@@ -121,7 +121,7 @@ def pytest_collection() -> Iterator[None]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave to the slow suite two of every three cases of a test that is marked as sampled.
+    """Leave two of every three cases of a test that is marked as sampled to a later stage: the slow suite, or the one it names.
 
     Which third stays is decided by the test's name: of one class that many tests are about, each test tries other cases.
     """
@@ -133,7 +133,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         first = crc32(test.encode()) % min(3, len(found))
         for i, item in enumerate(found):
             if i % 3 != first:
-                item.add_marker(pytest.mark.slow)
+                item.add_marker(*item.get_closest_marker("sampled").args or ("slow",))
 
 
 @pytest.hookimpl(trylast=True)
@@ -147,6 +147,15 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     """Let go of the tests that were not chosen, too: the terminal keeps them to count them."""
     if reporter := config.pluginmanager.get_plugin("terminalreporter"):
         reporter.stats.pop("deselected", None)
+
+
+@pytest.fixture
+def few_sweeps() -> Iterator[None]:
+    """Fit databases in few sweeps: for a test, or a module of tests, that is not about how good the fit is."""
+    import quick_fits
+
+    with quick_fits.few_sweeps():
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -166,34 +166,40 @@ class Refinement:
         """Return the coarse axis, whose cells are unions of fine ones."""
         return self.fine.merged(self.coarse_cell)
 
-    def within(self, allowed: BoolArray) -> FloatArray:
-        """Return each releasable grid point's share of its fine cell's rows, (points,); 0 for points not allowed.
+    def share(self, allowed: BoolArray) -> FloatArray:
+        """Return which part of each fine cell's rows is at allowed grid points, (fine.size,); 0 for a cell of no rows.
 
-        Summed by cell, it says which part of a cell's rows meets a condition.
+        It says which part of a cell's rows meets a condition.
 
         Parameters
         ----------
         allowed
             (grid points,) which are.
         """
-        points = np.arange(self.fine.grid.releasable, dtype=np.uint32)
-        cells, likely = self.fine.cells_of(points), self._likely(points)
-        every = np.bincount(cells, weights=likely, minlength=self.fine.size)
-        return np.asarray(np.where(allowed[: len(points)], likely / every[cells], 0.0), np.float64)
+        good = np.flatnonzero(allowed[: self.fine.grid.releasable]).astype(np.uint32)
+        part = np.bincount(self.fine.cells_of(good), weights=self._likely(good), minlength=self.fine.size)
+        _, _, cells, likely = self._runs()
+        whole = np.bincount(cells, weights=likely, minlength=self.fine.size)
+        return np.divide(part, whole, out=np.zeros(self.fine.size), where=whole > 0)
 
     def indices_in(self, cells: AnyArray, rng: Generator) -> GridIndices:
         """Draw a grid point in each given fine cell, (n,), round numbers as often as ``rounding`` says."""
         if self.rounding is None:
             return self.fine.indices_in(cells, rng)
-        starts = np.union1d(
-            self.fine.starts, self._classes.starts
-        )  # runs of one cell and class: fewer than grid points
-        starts = starts[starts < self.fine.grid.releasable]
-        length = np.diff(starts, append=self.fine.grid.releasable)
-        likely = self._likely(starts) * length
-        run = _drawn(self.fine.cells_of(starts.astype(np.uint32)), likely, self.fine.size, cells, rng)
+        starts, length, cell_of_run, likely = self._runs()
+        run = _drawn(cell_of_run, likely, self.fine.size, cells, rng)
         found = starts[run] + (rng.random(len(cells)) * length[run]).astype(np.int64)
         return narrow(found, self.fine.grid.size)
+
+    def _runs(self) -> tuple[IntArray, IntArray, GridIndices, FloatArray]:
+        """Return the runs of grid points of one fine cell and one class of round numbers, which are fewer than points.
+
+        Of each run (runs,) the start, the length, the cell, and how likely its points are together.
+        """
+        starts = self.fine.starts if self.rounding is None else np.union1d(self.fine.starts, self._classes.starts)
+        starts = starts[starts < self.fine.grid.releasable]
+        length = np.diff(starts, append=self.fine.grid.releasable)
+        return starts, length, self.fine.cells_of(starts.astype(np.uint32)), self._likely(starts) * length
 
     def indices_among(self, allowed: BoolArray, cells: AnyArray, rng: Generator) -> GridIndices:
         """Draw an allowed grid point in each given fine cell, (n,), as rows under conditions need; every cell has one.

@@ -581,11 +581,7 @@ class DatabaseModel:
 
         With a mask, only allowed grid points are drawn.
         """
-        shares = None
-        if allowed is not None:
-            parts = refinement.within(allowed)
-            every = refinement.fine.cells_of(np.arange(len(parts), dtype=np.uint32))
-            shares = np.bincount(every, weights=parts, minlength=refinement.fine.size).astype(np.float64)
+        shares = None if allowed is None else refinement.share(allowed)
         leaves = drawn_leaves(refinement.table(shares).sum(axis=0), refinement.coarse_cell, cells, rng)
         if allowed is None:
             return refinement.indices_in(leaves, rng)
@@ -611,11 +607,8 @@ def _share_of_cells(refinement: Refinement, allowed: BoolArray) -> FloatArray:
 
     The model is conditioned on coarse bins with these weights.
     """
-    parts = refinement.within(allowed)
-    leaves = refinement.fine.cells_of(np.arange(len(parts), dtype=np.uint32))
-    inside = np.bincount(leaves, weights=parts, minlength=refinement.fine.size)
     held = np.bincount(refinement.coarse_cell, weights=refinement.weights, minlength=refinement.groups)
-    found = np.bincount(refinement.coarse_cell, weights=refinement.weights * inside, minlength=refinement.groups)
+    found = np.bincount(refinement.coarse_cell, weights=refinement.weights * refinement.share(allowed), minlength=refinement.groups)
     return np.divide(found, held, out=np.zeros(len(held)), where=held > 0)
 
 

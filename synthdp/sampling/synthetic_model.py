@@ -435,23 +435,13 @@ class SyntheticModel:
                 )
         return allowed
 
-    def _fine_share(self, j: int, allowed: BoolArray) -> FloatArray:
-        """Return the fraction of each fine bin's mass on allowed grid points, (fine bins,).
-
-        Weights of fine bins are multiplied by it when rows are drawn under a condition.
-        """
-        refinement = self.refinements[j]
-        parts = refinement.within(allowed)
-        cells = refinement.fine.cells_of(np.arange(len(parts), dtype=np.uint32))
-        return np.bincount(cells, weights=parts, minlength=refinement.fine.size).astype(np.float64)
-
     def _coarse_share(self, j: int, allowed: BoolArray) -> FloatArray:
         """Return the fraction of each coarse bin's mass on allowed grid points, (coarse bins,); 0 without mass.
 
         The distribution is conditioned on coarse bins with these weights.
         """
         refinement = self.refinements[j]
-        share = self._fine_share(j, allowed)
+        share = refinement.share(allowed)
         whole = np.bincount(refinement.coarse_cell, weights=refinement.weights)
         part = np.bincount(refinement.coarse_cell, weights=refinement.weights * share)
         return np.divide(part, whole, out=np.zeros(len(whole)), where=whole > 0)
@@ -473,7 +463,7 @@ class SyntheticModel:
         With a mask, only fine bins with allowed grid points are drawn.  ``independent`` draws replace systematic
         sampling.
         """
-        table = self.refinements[j].table(None if allowed is None else self._fine_share(j, allowed))
+        table = self.refinements[j].table(None if allowed is None else self.refinements[j].share(allowed))
         return draw_within_groups(table, cells, rng, independent=independent)
 
     def _points(self, j: int, fine: AnyArray, rng: Generator, allowed: BoolArray | None) -> GridIndices:

@@ -105,6 +105,7 @@ def public_spenders(path: Path) -> list[tuple[str, str]]:
     ]
 
 
+@pytest.mark.landing
 def test_everything_public_that_reaches_the_curator_says_what_it_costs() -> None:
     folders = ("curator", "privacy", "mechanisms", "works")
     spenders = [
@@ -127,6 +128,7 @@ def test_the_adaptive_plan_keeps_no_state_that_changes() -> None:
     assert changed == []
 
 
+@pytest.mark.landing
 def test_nothing_measures_the_private_row_count_outside_the_room() -> None:
     """R3: no `len(frame)` or `.shape` of a dataframe in the mechanisms, the façade or the command line."""
     names = {"frame", "df", "X", "table", "source"}
@@ -167,6 +169,7 @@ READS_ROWS = (
 """What meets cells, and the errors of libraries that met them."""
 
 
+@pytest.mark.landing
 def test_no_error_that_may_quote_a_cell_clings_to_one_of_ours() -> None:
     """R9: what is raised while another error is handled keeps that one in ``__context__``, ``from None`` or not.
 
@@ -195,6 +198,7 @@ def test_importing_the_package_does_not_import_what_is_slow() -> None:
 UNSTABLE = {"argsort", "argpartition", "sort_values", "nlargest", "nsmallest"}
 
 
+@pytest.mark.landing
 def test_equal_numbers_keep_their_order_whatever_the_processor() -> None:
     """NumPy's default sort moves equal numbers about, and each kind of processor does so in its own way."""
     moved = []

@@ -251,6 +251,7 @@ def test_every_mechanism_has_an_attacker():
     assert set(CASES) <= set(ATTACKERS)
 
 
+@pytest.mark.landing
 @pytest.mark.sampled
 @pytest.mark.parametrize("name", [*ATTACKERS][::8])
 def test_a_few_releases_of_a_mechanism_stay_below_the_claim(name):
@@ -287,6 +288,7 @@ def test_the_command_reports_every_mechanism_and_says_when_a_claim_is_broken(mon
     assert "ABOVE THE CLAIM" in run.output
 
 
+@pytest.mark.landing
 def test_the_whole_build_is_audited_for_both_neighbours():
     runs = least_runs(ApproxDP(0.2, 1e-6), confidence=1 - 0.001 / 2)
     bounds = audit_build(epsilon=0.2, runs=runs, names=["LaplaceAnswers"])
@@ -310,6 +312,7 @@ def test_settings_out_of_range_are_refused(call):
         call()
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("confidence", [0.95, 0.999, 0.9999])
 @pytest.mark.parametrize("epsilon", [1e-6, 0.5, 1.0, 2.0])
 def test_the_fewest_runs_are_those_with_which_scores_that_never_overlap_break_the_claim(epsilon, confidence):

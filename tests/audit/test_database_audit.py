@@ -138,6 +138,7 @@ def test_a_person_moves_all_answers_of_a_release_by_what_the_claim_allows_and_ha
     assert 0.5 * allowed < moved(relation) <= allowed
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("how", BROKEN)
 def test_in_every_broken_build_a_person_moves_the_answers_too_far(

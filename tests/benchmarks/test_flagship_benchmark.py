@@ -10,6 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("part", ["table", pytest.param("sweep", marks=pytest.mark.slow)])
 def test_a_tiny_run_writes_its_records_and_the_table_of_their_means(tmp_path, part, capsys, monkeypatch):
     out = tmp_path / "results.jsonl"

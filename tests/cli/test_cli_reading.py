@@ -235,7 +235,7 @@ TYPED = {
 @pytest.fixture(scope="module")
 def typed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("typed")
-    table = pd.DataFrame({name: cells * 200 for name, (_, cells) in TYPED.items()})
+    table = pd.DataFrame({name: cells * 60 for name, (_, cells) in TYPED.items()})
     table.to_csv(folder / "t.csv", index=False)
     schema = sd.Schema({name: column for name, (column, _) in TYPED.items()})
     sd.SyntheticRelease(schema=schema, epsilon=5.0, random_state=0).fit(sd.CsvSource(folder / "t.csv")).save(
@@ -249,6 +249,7 @@ def test_each_type_that_carries_information_has_a_value_to_be_given() -> None:
     assert {type(column) for column, _ in TYPED.values()} == own - {sd.Identifier, Untyped, Weight}
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("name", TYPED)
 def test_a_cell_of_any_type_can_be_given_as_it_stands_in_a_file(typed: Path, name: str) -> None:
     for cell in TYPED[name][1]:

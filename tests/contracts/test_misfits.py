@@ -83,7 +83,7 @@ MECHANISMS: dict[str, tuple[list[str], dict[str, Any]]] = {
     "l1 fit, lp": (ALL, {"solver": "lp"}),
     "l1 fit, mw": (ALL, {"solver": "mw"}),
     "l1 fit of cosines": (ALL, {"mechanism": "l1_fit", "mechanism_options": {"basis": "trigonometric"}}),
-    "mwem": (LABELS, {"mechanism": "mwem"}),
+    "mwem": (LABELS, {"mechanism": "mwem", "mechanism_options": {"rounds": 6}}),
     "mwem of one column": (LABELS, {"mechanism": "mwem", "workload": ["level", "flag"]}),
     "mwem, columns in another order": (LABELS, {"mechanism": "mwem", "workload": [("flag", "level")]}),
     "fourier, lp": (LABELS, {"mechanism": "fourier_marginals", "solver": "lp"}),
@@ -131,14 +131,14 @@ ALIKE = (
 """Those that another is much like: they are slow."""
 
 
-def each(names: Iterable[str]) -> Any:
-    return pytest.mark.parametrize(
-        "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in ALIKE)) for name in names]
-    )
+def each(names: Iterable[str], *, later: tuple[str, ...] = ()) -> Any:
+    """Try each mechanism; some, which take long, before a landing only."""
+    late = dict.fromkeys(ALIKE, [pytest.mark.slow]) | dict.fromkeys(later, [pytest.mark.landing])
+    return pytest.mark.parametrize("name", [pytest.param(name, marks=late.get(name, ())) for name in names])
 
 
-def holding(column: str) -> Any:
-    return each(name for name, (columns, _) in MECHANISMS.items() if column in columns)
+def holding(column: str, *, later: tuple[str, ...] = ()) -> Any:
+    return each((name for name, (columns, _) in MECHANISMS.items() if column in columns), later=later)
 
 
 everywhere = each(MECHANISMS)
@@ -178,7 +178,7 @@ def test_relations_are_those_among_the_values_that_fit(name: str) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=[pytest.mark.slow] * (name not in ("auto", "smooth, exact")))
+        pytest.param(name, marks={"smooth, exact": [], "auto": [pytest.mark.landing]}.get(name, [pytest.mark.slow]))
         for name, (columns, _) in MECHANISMS.items()
         if set(NUMBERS) <= set(columns)
     ],
@@ -203,7 +203,7 @@ def test_table_answers_and_report_agree_about_levels(name: str) -> None:
     np.testing.assert_allclose(np.array(view.shares) / 100, found, atol=TOLERANCE)
 
 
-@holding("x")
+@holding("x", later=("auto", "maximum entropy"))
 def test_table_and_answers_agree_about_numbers(name: str) -> None:
     release, table, _ = released(name)
     assert abs(release.answer(sd.mean("x"))["estimate"].item() - table["x"].mean()) < 1
@@ -244,7 +244,7 @@ def test_misfits_are_warned_of_and_stand_on_receipt_and_report(name: str) -> Non
 
 
 @pytest.mark.sampled
-@everywhere
+@each(MECHANISMS, later=("auto", "maximum entropy"))
 def test_a_table_that_fits_is_not_warned_of(name: str) -> None:
     release, _, kinds = released(name, whole=True)
     assert MisfitWarning not in kinds
@@ -262,7 +262,9 @@ def test_a_saved_release_still_knows_its_misfits(name: str, tmp_path: Any) -> No
     assert loaded.sample(100, random_state=0).equals(release.release_.sample(100, random_state=0))
 
 
-@pytest.mark.parametrize("mechanism", ["auto", "l1_fit", "mwem", "fourier_marginals"])
+@pytest.mark.parametrize(
+    "mechanism", ["auto", "l1_fit", pytest.param("mwem", marks=pytest.mark.landing), "fourier_marginals"]
+)
 def test_unlisted_values_go_to_the_declared_label_for_others(mechanism: str) -> None:
     schema = sd.Schema({"level": sd.Categorical([*PROPORTIONS, "rest"], other="rest"), "flag": SCHEMA["flag"]})
     release = sd.SyntheticRelease(schema=schema, epsilon=200.0, mechanism=mechanism)
@@ -283,6 +285,7 @@ def test_numbers_beyond_the_bounds_are_clipped_and_are_no_misfits() -> None:
     assert release.misfits_["x"].share < 5 * release.misfits_["x"].stddev
 
 
+@pytest.mark.landing
 @pytest.mark.filterwarnings("ignore:epsilon")
 def test_rows_that_are_misfits_in_two_columns_at_once_do_not_bend_their_relation() -> None:
     """Misfits often come together, as in rows that were never filled in."""

@@ -166,17 +166,20 @@ def how_many(names: Iterable[str]) -> list[Any]:
     ]
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize(("name", "each"), how_many(TYPED))
 def test_one_row_of_a_table_with_types_is_one_row_read(name: str, each: int, tmp_path: Path) -> None:
     cases = some_pairs(typed=True, each=each)
     assert_one_row(lambda rows: TYPED[name](rows, tmp_path), cases, keys="counts" not in name.split())
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize(("name", "each"), how_many(UNTYPED))
 def test_one_row_of_a_table_without_types_is_one_row_read(name: str, each: int, tmp_path: Path) -> None:
     assert_one_row(lambda rows: UNTYPED[name](rows, tmp_path), some_pairs(typed=False, each=each))
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("push", ["rows", "codes", "counts"])
 @pytest.mark.parametrize("each", [FEWEST, pytest.param(FEWER, marks=pytest.mark.slow)])
 def test_one_row_of_a_postgresql_table_is_one_row_read(push: str, each: int, postgres: Server) -> None:
@@ -241,6 +244,7 @@ FORMS: dict[str, Callable[[pd.DataFrame, Path], Any]] = {
 }
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize(
     "form", [pytest.param(form, marks=[pytest.mark.slow] * (form != "dataframes")) for form in FORMS]
 )

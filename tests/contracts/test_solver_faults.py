@@ -96,8 +96,8 @@ SCHEMA = sd.Schema(
     {"x": sd.Continuous(-1, 1), "y": sd.Continuous(-1, 1), "k": sd.Categorical(["u", "v"]), "b": sd.Boolean()}
 )
 MECHANISMS = {
-    "L1Fit": sd.L1Fit(basis="mixed", support=200),
-    "L1Fit, sifting": sd.L1Fit(support=200, solver="sifting"),
+    "L1Fit": sd.L1Fit(basis="mixed", support=60),
+    "L1Fit, sifting": sd.L1Fit(support=60, solver="sifting"),
     "FourierMarginals": sd.FourierMarginals([("k", "b")]),
     "SmoothSynthesis, product": sd.SmoothSynthesis(candidates=200),
     "SmoothSynthesis, practical": sd.SmoothSynthesis(variant="practical", candidates=200),

@@ -99,6 +99,7 @@ def test_all_column_types_are_here() -> None:
     assert {type(column) for column in COLUMNS.values()} == set(COLUMN_TYPES.values())
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.filterwarnings("ignore::BytesWarning")
 @pytest.mark.parametrize("column", COLUMNS.values(), ids=COLUMNS)
 def test_a_value_that_a_schema_accepts_survives_its_file(column: Column) -> None:
@@ -202,6 +203,7 @@ def test_a_rule_names_values_of_its_column_and_no_others(column: Column, values:
             assert np.flatnonzero(mask_of_values(column, plain(value))).tolist() == meant
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize(("column", "values"), SMALL.values(), ids=SMALL)
 def test_a_range_in_a_rule_is_one_of_values_of_its_column(column: Column, values: list[Any]) -> None:
     grid = grid_of(column)

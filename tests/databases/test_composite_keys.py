@@ -29,7 +29,7 @@ SCHEMA = sd.DatabaseSchema(
 )
 
 
-def tables(persons: int = 3000) -> dict[str, pd.DataFrame]:
+def tables(persons: int = 1000) -> dict[str, pd.DataFrame]:
     """Persons numbered in each of three regions; men have more visits, and a late visit has high doses."""
     rng = np.random.default_rng(3)
     person = np.arange(persons)
@@ -73,6 +73,7 @@ def test_what_joins_by_the_key_is_kept(release: sd.DatabaseRelease) -> None:
     assert one.unit != SCHEMA.unit
 
 
+@pytest.mark.usefixtures("few_sweeps")
 def test_nothing_declared_and_drafts_leave_all_key_columns_out() -> None:
     relations = [sd.Relation("persons", "visits", PERSON, at_most=3), sd.Relation("visits", "drugs", VISIT, at_most=2)]
     made = sd.DatabaseRelease(schema=relations, epsilon=5.0, delta=1e-6, random_state=0).fit(tables())
@@ -87,6 +88,7 @@ def test_nothing_declared_and_drafts_leave_all_key_columns_out() -> None:
     }
 
 
+@pytest.mark.usefixtures("few_sweeps")
 def test_a_person_s_history_is_found_by_all_columns_of_the_key() -> None:
     schema = sd.DatabaseSchema({name: SCHEMA.tables[name] for name in ("persons", "visits")}, SCHEMA.relations[:1])
     given = {name: one for name, one in tables().items() if name != "drugs"}
@@ -97,6 +99,7 @@ def test_a_person_s_history_is_found_by_all_columns_of_the_key() -> None:
     assert (wide["visits.rows"] == wide.filter(regex=r"visits\[\d\].year").notna().sum(axis=1)).all()
 
 
+@pytest.mark.usefixtures("few_sweeps")
 def test_a_database_with_composite_foreign_keys_is_read_and_written(tmp_path: Path) -> None:
     path = tmp_path / "t.sqlite"
     with closing(sqlite3.connect(path)) as connection, connection:
@@ -128,6 +131,7 @@ def test_a_database_with_composite_foreign_keys_is_read_and_written(tmp_path: Pa
         assert found == connection.execute("SELECT count(*) FROM made_drugs").fetchone()[0] > 50
 
 
+@pytest.mark.usefixtures("few_sweeps")
 def test_a_key_that_makes_few_persons_of_many_is_warned_of() -> None:
     schema = sd.DatabaseSchema(
         {name: SCHEMA.tables[name] for name in ("persons", "visits")},

@@ -17,6 +17,8 @@ from synthdp.errors import DataError, MisfitWarning, ParameterError
 from synthdp.mechanisms.related.related_tables import relations_wished, weights_of
 from synthdp.queries.related.person_tables import Grouping, Kind, PersonTable
 
+pytestmark = pytest.mark.usefixtures("few_sweeps")
+
 SCHEMA = sd.DatabaseSchema(
     tables={
         "persons": sd.Schema({"sex": sd.Categorical(["f", "m"])}),

@@ -273,6 +273,7 @@ def outcomes(case: Case, folder: Path, points: int, monkeypatch: pytest.MonkeyPa
     return found
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("name", ["estimator"])
 def test_a_fault_after_the_charge_ends_in_a_table_or_in_a_returned_entry(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -310,7 +310,7 @@ def test_a_disk_that_is_full_while_rows_are_written_leaves_the_old_file(name, tm
 def test_the_command_line_on_a_full_disk_leaves_no_half_file_and_the_release_that_was_paid_for(folder):
     write_parts(folder)
     with full_disk(40_000):
-        result = command(folder, folder, "--rows", "300000")
+        result = command(folder, folder, "--rows", "60000")
     assert_refused(result, folder, kept="t.release")
     assert len(load(folder.parent / "t.release").sample(10)) == 10
     assert "out.parquet' cannot be written" in result.stderr

@@ -66,6 +66,7 @@ def test_public_documents_are_reviewed_and_no_row_is_read(folder: Path) -> None:
     assert [column["name"] for column in json.loads(again.stdout)["columns"]] == ["city"]
 
 
+@pytest.mark.landing
 def test_the_draft_of_adult_is_close_to_the_schema_by_hand(folder: Path) -> None:
     write_csv(adult(), "adult.csv")
     columns = json.loads(draft("adult.csv").stdout)["columns"]

@@ -134,6 +134,7 @@ def test_a_plan_says_how_noisy_every_period_will_be(tmp_path):
     assert not (tmp_path / "s").exists()
 
 
+@pytest.mark.landing
 def test_without_history_the_first_tables_stay_and_the_receipt_says_so(tmp_path):
     made = sd.ReleaseSeries(schema=SCHEMA, epsilon=4.0, periods=4, path=tmp_path / "s")
     for table in MONTHS[:4]:
@@ -176,6 +177,7 @@ def test_the_number_of_rows_is_exact_where_it_is_public(tmp_path):
     assert [len(made.rows_(t)) for t in range(2)] == [1500, 700]
 
 
+@pytest.mark.landing
 def test_units_in_several_periods(tmp_path):
     made = sd.ReleaseSeries(
         schema=SCHEMA, epsilon=8.0, periods=3, path=tmp_path / "s", privacy_unit="who", max_periods_per_unit=2

@@ -58,6 +58,7 @@ def known(draft: Draft) -> sd.Schema:
     return draft.finish()
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"], ids=["lf", "crlf", "cr"])
 @pytest.mark.parametrize("last", LAST.values(), ids=LAST)
 def test_no_row_decides_how_a_draft_says_that_a_file_is_read(tmp_path: Path, last: bytes, end: bytes) -> None:

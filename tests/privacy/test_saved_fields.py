@@ -86,6 +86,7 @@ def unmarked(document: Mapping[str, Any], part: str = "release") -> set[str]:
     return {name for name, _ in fields_of(document, part) if name not in MARKS}
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.filterwarnings("ignore:SmoothSynthesis leaves out:UserWarning")
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_field_and_every_array_of_a_saved_release_is_on_the_list(kind, tmp_path):

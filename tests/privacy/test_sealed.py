@@ -73,6 +73,7 @@ def test_the_walk_finds_what_is_planted(hidden):
     assert breaches(SimpleNamespace(found=[hidden(curator_of("SparseWeights"))]))
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("name", CASES)

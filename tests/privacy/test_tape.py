@@ -118,6 +118,7 @@ def ask_keys(curator: sd.Curator) -> Iterator[Any]:
         yield str(refusal)
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("source", SOURCES)
 def test_every_question_moves_by_no_more_than_was_stated(source, tmp_path):
     check(in_turns(source), every_question, tmp_path)
@@ -183,6 +184,7 @@ def facade_cases() -> list[tuple[str, Case]]:
     return made
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize(("mechanism", "case"), facade_cases())
 def test_all_that_leaves_a_release_is_equal_on_neighbours(mechanism, case, tmp_path):
     check([case], released(mechanism, pages=mechanism in ("auto", "l1_fit", "mwem")), tmp_path)

@@ -100,6 +100,7 @@ def panel(months):
     return run
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("there", [(0,), (0, 3), (0, 1, 2, 3), (2,)])
 def test_a_neighbouring_panel_gives_the_same_trace_and_the_same_files(there, tmp_path, monkeypatch):
     monkeypatch.setattr(series_room.os, "urandom", bytes)

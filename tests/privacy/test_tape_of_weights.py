@@ -68,7 +68,8 @@ def check(cases: list[tuple[str, str, str]], folder: Path) -> None:
     assert all(one.questions > 2 for one in found.values())
 
 
-@pytest.mark.parametrize("cases", [in_turns()[i::2] for i in range(2)], ids=["even", "odd"])
+@pytest.mark.sampled("landing")
+@pytest.mark.parametrize("cases", [in_turns()[i::6] for i in range(6)])
 def test_all_that_leaves_a_release_with_weights_is_equal_on_neighbours(cases, tmp_path):
     check(cases, tmp_path)
 

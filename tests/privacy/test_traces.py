@@ -19,7 +19,7 @@ from synthdp import AdaptiveMarginals, ApproxDP, Curator, L1Fit, PureDP, Synthet
 from synthdp.release import save
 
 BUDGETS = {"approximate": ApproxDP(1.0, 1e-9), "pure": PureDP(1.0), "large": ApproxDP(20.0, 1e-9)}
-MECHANISMS = {"adaptive": AdaptiveMarginals(), "l1": L1Fit(support=200)}
+MECHANISMS = {"adaptive": AdaptiveMarginals(), "l1": L1Fit(support=60)}
 
 
 def output(mechanism, table: pd.DataFrame, budget, folder: Path) -> tuple[str, str, bytes, bytes]:
@@ -52,7 +52,7 @@ def test_neighbours_give_the_same_trace_and_the_same_output(
     assert found == expected
 
 
-@pytest.mark.parametrize("budget", [pytest.param("approximate", marks=pytest.mark.slow), "pure", "large"])
+@pytest.mark.parametrize("budget", [pytest.param("approximate", marks=pytest.mark.slow), "pure", pytest.param("large", marks=pytest.mark.landing)])
 def test_every_kind_of_budget_has_equal_traces(budget: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     small, large = WORST_CASES["a value past a bound"]
     with pytest.MonkeyPatch.context() as patch:

@@ -72,6 +72,7 @@ def softmax(scores, scale):
     return weights / weights.sum()
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize(
     ("draw", "exact", "other"),
     [

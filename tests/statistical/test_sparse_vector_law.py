@@ -20,6 +20,7 @@ def geometric_probabilities(scale, reach):
     return weights / weights.sum()
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("scale", [0.7, pytest.param(4.0, marks=pytest.mark.slow)])
 def test_one_sided_noise_is_geometric_and_of_no_other_scale(scale):
     draws = np.array(

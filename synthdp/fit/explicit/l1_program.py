@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal, NamedTuple
 
 import numpy as np
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from synthdp.arrays import FloatArray, Weights
 from synthdp.checks import check_number, check_one_of, check_whole
@@ -111,7 +112,7 @@ class L1Program:
 
         Weights are returned even if the linear program fails.
         """
-        with threadpool_limits(1):  # another number of threads adds in another order
+        with _libraries().limit(limits=1):  # another number of threads adds in another order
             return self._solve(problem)
 
     def _solve(self, problem: FitProblem) -> FitResult:
@@ -172,6 +173,15 @@ class L1Program:
             pivots=pivots,
             reason=_reason(failure, columns.best, objective_lp) if failure else _of_a_later_one(overcome),
         )
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """Return the numerical libraries that are loaded, with which NumPy multiplies.
+
+    They are found once: to look for them takes as long as a small program.
+    """
+    return ThreadpoolController()
 
 
 def mixture_of(problem: FitProblem, columns: Columns) -> Mixture:

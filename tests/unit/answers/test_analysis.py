@@ -51,6 +51,7 @@ def test_whatever_an_analysis_returns_is_read_as_named_estimates(release: sd.Syn
         assert rows["p_value"].between(0, 1).all()
 
 
+@pytest.mark.landing
 def test_a_result_of_statsmodels_keeps_its_names(release: sd.SyntheticRelease) -> None:
     statsmodels = pytest.importorskip("statsmodels.formula.api", reason="statsmodels is not installed")
     found = release.analyse(lambda t: statsmodels.ols("y ~ x", t).fit(), 3, random_state=1)
@@ -72,8 +73,8 @@ def test_about_a_population_an_interval_is_wider_than_about_the_private_rows(rel
     def mean(t: pd.DataFrame) -> tuple[float, float]:
         return t["y"].mean(), t["y"].var() / len(t)
 
-    of_rows = release.analyse(mean, 10, population=False, rows=20_000, random_state=2).table
-    of_population = release.analyse(mean, 10, rows=20_000, random_state=2).table
+    of_rows = release.analyse(mean, 5, population=False, rows=4000, random_state=2).table
+    of_population = release.analyse(mean, 5, rows=4000, random_state=2).table
     assert of_rows["estimate"].equals(of_population["estimate"])
     assert (of_rows["standard_error"] < of_population["standard_error"]).all()
 

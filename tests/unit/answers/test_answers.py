@@ -153,7 +153,7 @@ def test_equal_questions_get_equal_answers_also_after_saving(noisy: sd.Synthetic
 
 
 def test_an_answer_of_the_model_is_what_its_rows_say(noisy: sd.SyntheticRelease) -> None:
-    rows = noisy.sample(200_000, random_state=0)
+    rows = noisy.sample(60_000, random_state=0)
     text = "age > 20 and grade == 'high' and city == 'a' and member"
     answered = noisy.answer(sd.count(text)).iloc[0]
     holds = (rows["age"] > 20) & (rows["grade"] == "high") & (rows["city"] == "a") & rows["member"]

@@ -206,6 +206,7 @@ def test_what_one_attribute_of_persons_says_is_exact_without_noise(release: Any,
     assert found["lower"][0] <= expected <= found["upper"][0]
 
 
+@pytest.mark.landing
 def test_what_was_measured_together_is_nearly_right_without_noise(release: Any) -> None:
     real = private()
     joined = real["visits"].merge(real["persons"], on="pid", suffixes=("", "_p"))
@@ -360,6 +361,7 @@ def test_intervals_over_joins_hold_the_truth_under_noise() -> None:
     asker.cache_clear()
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("seed", range(4))
 def test_what_is_said_of_a_nearly_empty_table_has_the_noise_of_its_rows(
     monkeypatch: pytest.MonkeyPatch, seed: int

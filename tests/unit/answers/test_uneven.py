@@ -143,6 +143,7 @@ class _Together:
         return intraclass_correlation(self.noisy, self.axis)
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("here", [0.0, 5.0, 20.0, 60.0])
 def test_a_level_that_has_all_rows_of_its_bin_is_held_as_often_as_the_noise_allows(here: float) -> None:
     """The rows of a bin may all have one level: its interval ends where that of the bin ends, and not at its noisy count."""
@@ -159,6 +160,7 @@ def test_a_level_that_has_all_rows_of_its_bin_is_held_as_often_as_the_noise_allo
     assert min(np.mean(one) for one in held.values()) > 0.93
 
 
+@pytest.mark.landing
 def test_the_share_of_whole_bins_has_the_error_of_a_ratio() -> None:
     rng, rows = np.random.default_rng(8), np.array([300.0, 500.0, 200.0])
     bins = np.arange(30) < 10

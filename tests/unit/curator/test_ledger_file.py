@@ -153,6 +153,7 @@ def unsynced(trace: str, folder: Path) -> dict[str, set[str]]:
     return found
 
 
+@pytest.mark.landing
 @needs_strace
 @pytest.mark.parametrize("version", ["new", pytest.param("old", marks=pytest.mark.slow)])
 def test_a_power_cut_after_a_call_has_returned_takes_nothing_back(version, tmp_path):
@@ -183,6 +184,7 @@ def killed(step: str, path: Path, call: int) -> None:
     subprocess.run([*command, sys.executable, "-W", "ignore", "-c", code, str(path)], check=False, env=ENVIRONMENT)
 
 
+@pytest.mark.sampled("landing")
 @needs_strace
 @pytest.mark.parametrize("call", MOMENTS)
 def test_a_migration_that_is_killed_at_any_moment_loses_no_spend(call, tmp_path):
@@ -193,6 +195,7 @@ def test_a_migration_that_is_killed_at_any_moment_loses_no_spend(call, tmp_path)
     assert (known(Ledger(path)), version_of(path)) == ((CAPS, SPENDS), VERSION)
 
 
+@pytest.mark.sampled("landing")
 @needs_strace
 @pytest.mark.parametrize("call", MOMENTS)
 def test_a_spend_that_is_killed_at_any_moment_is_written_whole_or_not_at_all(call, tmp_path):

@@ -138,6 +138,7 @@ def test_cells_that_no_days_lead_to_are_closed(order: str | None) -> None:
             assert (table[regular] == (possible[regular] > 0)).all()
 
 
+@pytest.mark.landing
 def test_lengths_and_the_last_day_come_out_as_they_went_in() -> None:
     """Half of all rows run for exactly 100 days, and those that would end later end on the last day."""
     rng = np.random.default_rng(0)

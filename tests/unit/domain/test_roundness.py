@@ -156,16 +156,16 @@ def test_grid_points_are_drawn_as_their_classes_say_and_inside_their_bin():
 def test_the_parts_of_a_bin_add_up_and_conditions_are_kept(seed, others):
     refinement, rng = rounded(whole=1.0, tenths=0.1, others=others), np.random.default_rng(seed)
     releasable = refinement.fine.grid.releasable
-    cells = refinement.fine.cells_of(np.arange(releasable))
-    parts = refinement.within(np.ones(refinement.fine.grid.size, bool))
-    assert np.bincount(cells, weights=parts)[refinement.fine.releasable[: cells.max() + 1]] == pytest.approx(1.0)
+    cells, likely = refinement.fine.cells_of(np.arange(releasable)), refinement._likely(np.arange(releasable))
+    assert refinement.share(np.ones(refinement.fine.grid.size, bool)) == pytest.approx(refinement.fine.releasable * 1.0)
     allowed = rng.random(refinement.fine.grid.size) < rng.choice([1e-4, 0.5])
     allowed[refinement.fine.starts] = True
     where = rng.integers(0, 4, 50)
     drawn = refinement.indices_among(allowed, where, rng)
     assert allowed[drawn].all()
     assert (refinement.fine.cells_of(drawn) == where).all()
-    assert (refinement.within(allowed)[~allowed[:releasable]] == 0).all()
+    part, whole = (np.bincount(cells, likely * mine, refinement.fine.size) for mine in (allowed[:releasable], 1))
+    assert refinement.share(allowed) * whole == pytest.approx(part)
 
 
 def test_a_refinement_needs_a_likelihood_for_every_class():

@@ -243,6 +243,7 @@ QUESTIONS = {
 }  # fmt: skip
 
 
+@pytest.mark.landing
 @pytest.mark.sampled
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_weighted_answers_are_near_the_truth_within_their_intervals(name):

@@ -117,6 +117,7 @@ def test_a_format_is_found_wherever_the_rows_that_it_does_not_read_stand(case: s
         assert (None if kind is None else kind.format) == form
 
 
+@pytest.mark.landing
 @given(st.sampled_from([*SEVERAL]), st.integers(0, 2**32 - 1))
 @example("days and a word", 1)
 def test_the_order_of_the_texts_does_not_change_their_format(case: str, seed: int) -> None:
@@ -125,6 +126,7 @@ def test_the_order_of_the_texts_does_not_change_their_format(case: str, seed: in
     assert kind_as_written({text: counts[text] for text in shuffled}) == kind_as_written(counts)
 
 
+@pytest.mark.landing
 @settings(max_examples=8)
 @given(st.lists(st.sampled_from([*SEVERAL]), min_size=1, max_size=3, unique=True), st.integers(0, 2**32 - 1))
 @example(["levels that are equally frequent", "numbers that are equally frequent", "two currencies"], 0)

@@ -131,6 +131,7 @@ def test_a_target_that_is_no_column_is_refused_in_a_sentence(target: str) -> Non
         sd.nonprivate_evaluate(table, table, schema, target=target)
 
 
+@pytest.mark.landing
 def test_kernel_errors_are_those_of_every_row_and_centre() -> None:
     rng = np.random.default_rng(0)
     real, synthetic = (

@@ -94,6 +94,7 @@ def test_a_planted_copier_is_caught_every_time(seeds: range) -> None:
     assert caught == len(seeds)
 
 
+@pytest.mark.landing
 def test_a_bootstrap_fails_by_every_kind_of_attack_and_a_fresh_sample_by_none() -> None:
     train, holdout, fresh = (people(1500, seed) for seed in range(3))
     broken = {m.name for m in attacked(train, train.sample(frac=1, replace=True, random_state=0), holdout).broken}

@@ -32,6 +32,7 @@ def test_more_budget_promises_less_error() -> None:
     assert sum(high.stages.values()) == pytest.approx(high.seconds, rel=1e-6)
 
 
+@pytest.mark.landing
 def test_where_nothing_can_be_learned_the_plan_says_so() -> None:
     hopeless = sd.plan(SCHEMA, rows=300, epsilon=0.05)
     assert any("nothing beyond one-way marginals can be learned" in line for line in hopeless.advice)
@@ -151,6 +152,7 @@ def test_open_columns_of_numbers_and_moments_are_rehearsed_too() -> None:
     assert found.like_epsilon is not None
 
 
+@pytest.mark.landing
 def test_a_plan_names_the_open_columns_of_which_nothing_will_be_found() -> None:
     found = sd.plan(sd.Schema({"c": sd.Categorical(), "n": sd.Continuous()}), rows=100, epsilon=0.1)
     assert any(said.endswith("n, c") for said in found.assumed)

@@ -195,6 +195,7 @@ def test_pld_scale_is_small_where_hardly_any_noise_is_needed():
     assert accounting.pld_epsilon([NoiseEvent(kind="gaussian", scale=sigma, sensitivity=1)], 1e-6) <= 50.0
 
 
+@pytest.mark.landing
 def test_pld_scale_of_a_lattice_vector_is_the_gaussian_dp_one():
     sigma = accounting.pld_gaussian_scale(1.0, 1e-6, sensitivity=1024**2, coordinates=100_000)
     assert sigma == pytest.approx(1024 / accounting.gdp_from_approx(1.0, 1e-6), rel=1e-3)

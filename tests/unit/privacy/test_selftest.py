@@ -34,6 +34,7 @@ def test_exact_noise_passes_and_says_what_was_measured():
     assert all("chi-square" in check.detail for check in checks)
 
 
+@pytest.mark.landing
 @pytest.mark.usefixtures("fewer")
 @pytest.mark.parametrize("factors", [(0.7, 1.4), pytest.param((1.4, 0.7), marks=pytest.mark.slow)])
 def test_noise_of_another_scale_fails(factors, monkeypatch):
@@ -42,6 +43,7 @@ def test_noise_of_another_scale_fails(factors, monkeypatch):
     assert len(failed()) == 6
 
 
+@pytest.mark.landing
 @pytest.mark.usefixtures("fewer")
 @pytest.mark.parametrize("shifts", [(-2, 2), pytest.param((2, -2), marks=pytest.mark.slow)])
 def test_noise_that_is_not_centred_fails(shifts, monkeypatch):
@@ -50,6 +52,7 @@ def test_noise_that_is_not_centred_fails(shifts, monkeypatch):
     assert len(failed()) == 6
 
 
+@pytest.mark.landing
 @pytest.mark.usefixtures("fewer")
 def test_noise_whose_mean_and_variance_are_right_but_not_its_law_fails(monkeypatch):
     """OpenDP 0.14.0: every third value came too often.  Here an odd value goes to a neighbour, up or down alike."""

@@ -40,6 +40,7 @@ def clear(seed: int, epsilon: float, *, related: bool) -> frozenset:
     return clear_pairs(sd.DatabaseRelease(schema=schema, epsilon=epsilon, delta=1e-9).fit(tables).release_)
 
 
+@pytest.mark.landing
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_independent_columns_of_two_tables_have_no_relation() -> None:
     assert clear(0, 1.0, related=False) == frozenset()

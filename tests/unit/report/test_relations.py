@@ -45,6 +45,7 @@ def judged(table: pd.DataFrame, schema: sd.Schema, epsilon: float) -> tuple[Rela
     return found, found.listed(names, matrix), matrix
 
 
+@pytest.mark.landing
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_releases_of_independent_columns_list_no_relation() -> None:
     heard = [judged(*independent(seed, rows), 3.0) for seed, rows in enumerate((2000, 9000))]
@@ -131,6 +132,7 @@ def test_verdicts_are_better_with_more_budget_and_in_words() -> None:
     assert "does not say" in ColumnVerdict(name="a", word="unknown", error=math.nan, lost=0.0).in_words()
 
 
+@pytest.mark.landing
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_the_report_of_independent_columns_shows_no_pair() -> None:
     table, schema = independent(1, 9000)

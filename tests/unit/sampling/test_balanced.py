@@ -62,6 +62,7 @@ def distinct_rows(shape, rows):
     return np.column_stack(np.unravel_index(some, shape))
 
 
+@pytest.mark.landing
 @pytest.mark.sampled
 @pytest.mark.parametrize(("shape", "rows"), [(SHAPE, 8), ((2,) * 7, 64)])
 @pytest.mark.parametrize("left", [0, 1])
@@ -257,6 +258,7 @@ def test_cells_stay_inside_their_groups_and_their_pairs_are_nearer_to_the_model(
     assert errors[0] < 0.75 * errors[1]
 
 
+@pytest.mark.landing
 def test_every_cell_is_as_frequent_as_the_model_says():
     counts = np.zeros((24, 18))
     for seed in range(50):

@@ -47,6 +47,7 @@ def test_a_column_without_order_or_spread_has_no_scores(axis):
     assert scores(Refinement.trivial(axis), np.ones(axis.size)) is None
 
 
+@pytest.mark.landing
 def test_correlations_that_no_table_holds_come_through():
     table = correlated(20_000)
     only = AdaptiveMarginals(planner=Planner(max_batch=0))
@@ -63,6 +64,7 @@ def of_many_rows():
     return AdaptiveMarginals().release(Curator(correlated(60_000), schema=NUMBERS, budget=HEARD), random_state=0)
 
 
+@pytest.mark.landing
 def test_products_take_a_small_share_and_no_more_than_they_need(of_many_rows):
     costs = []
     few = AdaptiveMarginals().release(Curator(correlated(4000), schema=NUMBERS, budget=HEARD), random_state=0)
@@ -107,6 +109,7 @@ def one_strong(rows: int) -> pd.DataFrame:
     return table.assign(x1=np.clip(0.9 * table["x0"] + 0.45 * rng.normal(size=rows), -4, 4))
 
 
+@pytest.mark.landing
 def test_a_strong_product_is_asked_again_alone_and_kept():
     schema = Schema({f"x{j}": Continuous(-4, 4) for j in range(8)})
     kept, again = [], []

@@ -149,6 +149,7 @@ def agreement(table, left, right):
     return float((table[left] == table[right]).mean())
 
 
+@pytest.mark.landing
 def test_columns_that_follow_one_unseen_value_still_do_and_others_are_independent():
     table = blocks(20_000, 3)
     _, release = released(table, budget=sd.ApproxDP(2.0, 1e-6))

@@ -294,6 +294,7 @@ def test_a_table_below_a_view_of_a_duckdb_file_that_was_read_is_not_written_to(t
         one.sample_to(sd.SqlSource(connection, table="other.main.made"), rows=5)
 
 
+@pytest.mark.landing
 def test_a_table_of_postgresql_that_was_read_is_not_written_to_by_another_way(postgres: Server) -> None:
     with psycopg.connect(postgres.url(), autocommit=True) as connection:
         connection.execute("DROP TABLE IF EXISTS bills, visits, persons, made_persons, part_persons CASCADE")

@@ -303,6 +303,7 @@ def test_a_column_of_few_values_keeps_their_shares(monkeypatch):
     np.testing.assert_allclose(shares, [0.5, 0.3, 0.2], atol=0.005)
 
 
+@pytest.mark.landing
 def test_under_much_noise_only_means_and_one_second_moment_are_measured(monkeypatch):
     trace = silence(monkeypatch)
     table, schema = wide(30, 400)
@@ -320,7 +321,7 @@ def test_under_much_noise_only_means_and_one_second_moment_are_measured(monkeypa
 @pytest.mark.parametrize("solver", ["lp", "mw", "sifting"])
 def test_a_named_solver_weighs_draws_from_the_product(monkeypatch, solver):
     silence(monkeypatch)
-    table, schema = wide(3, 20_000)
+    table, schema = wide(3, 4000)
     mechanism = SmoothSynthesis(solver=solver, candidates=500, spend=PureDP(100.0))
     released = mechanism.release(curator(table, PureDP(100.0), schema=schema), random_state=0)
     assert len(released.output.distribution.codes) == 500
