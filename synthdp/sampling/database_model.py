@@ -608,7 +608,9 @@ def _share_of_cells(refinement: Refinement, allowed: BoolArray) -> FloatArray:
     The model is conditioned on coarse bins with these weights.
     """
     held = np.bincount(refinement.coarse_cell, weights=refinement.weights, minlength=refinement.groups)
-    found = np.bincount(refinement.coarse_cell, weights=refinement.weights * refinement.share(allowed), minlength=refinement.groups)
+    found = np.bincount(
+        refinement.coarse_cell, weights=refinement.weights * refinement.share(allowed), minlength=refinement.groups
+    )
     return np.divide(found, held, out=np.zeros(len(held)), where=held > 0)
 
 

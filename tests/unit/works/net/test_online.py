@@ -95,7 +95,9 @@ def test_a_session_costs_its_loss_when_opened_and_nothing_when_asked(name, neigh
 
 
 def test_multiplicative_weights_learn_the_table():
-    session = PrivateMultiplicativeWeights(DOMAIN, queries=QUERIES.k).open(curator_of(TABLE, SCHEMA, ApproxDP(2.0, 1e-6)))
+    session = PrivateMultiplicativeWeights(DOMAIN, queries=QUERIES.k).open(
+        curator_of(TABLE, SCHEMA, ApproxDP(2.0, 1e-6))
+    )
     start = np.abs(universe_average() - TRUTH).max()
     session.ask(QUERIES)
     assert np.abs(session.close().output.answer(QUERIES) - TRUTH).max() < start / 4
