@@ -273,7 +273,11 @@ class Design:
 
     @classmethod
     def of(cls, columns: FloatArray) -> Design:
-        """Return the design of standardised columns, from (m, p + 1) columns; the first column is the intercept."""
+        """Return the design, standardised for accuracy, from (m, p + 1) columns: intercept, p - 1 terms, response.
+
+        All but the intercept get mean 0 and standard deviation 1.  Their means and divisors are kept, so that
+        coefficients come out in the original units; a constant column is divided by 1.
+        """
         centre = columns.mean(axis=0) if len(columns) else np.zeros(columns.shape[1])
         centre[0] = 0.0
         scaled = columns - centre

@@ -324,9 +324,13 @@ def _ends(growth: float, cells: int) -> FloatArray:
 
 
 def _periods(name: str, column: Column, *, unique: bool, where: str) -> tuple[Order, Axis]:
-    """Return how rows are ordered by a column, and its axis.
+    """Return how the rows of one parent row are numbered by a column, and the axis of that column.
 
-    Raise SchemaError if it is undeclared or has too many values.
+    If ``unique``, with at most one row a value, each value has a cell of its own, and the values of few are modelled
+    as a set (`Order.PATTERN`).  All else is a sequence of rows; its axis has about `BINS` cells at most.
+
+    Raise SchemaError if the column's bounds or levels are not declared, because the periods must be public, or if
+    ``unique`` and it has more than `MOST_PERIODS` values.
     """
     if not column.is_complete:
         raise SchemaError(

@@ -21,7 +21,10 @@ no standard error.
 
 
 def bracketed(ends: tuple[float, float]) -> Answers:
-    """Return an answer that is known only to lie between two ends, with no standard error; see `BRACKET`."""
+    """Return one answer, (1,), known only to lie between two ends: their middle, with a standard error of NaN.
+
+    The interval is from end to end, and the basis is `BRACKET`.
+    """
     return Answers(
         estimate=np.array([sum(ends) / 2]), stddev=np.array([np.nan]), lower=np.array([ends[0]]),
         upper=np.array([ends[1]]), basis=[BRACKET],

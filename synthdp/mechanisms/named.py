@@ -218,7 +218,8 @@ OWN: Mapping[str, Named] = MappingProxyType(
 BY_SOLVER: Mapping[str, str] = MappingProxyType(
     {"lp": "l1_fit", "mw": "l1_fit", "sifting": "l1_fit", MAXENT: "adaptive_marginals"}
 )
-"""The mechanism that ``"auto"`` stands for if the user names a solver."""
+"""The mechanism that ``"auto"`` stands for if the user names a solver: the most general one that fits with it, so that
+a solver alone can be asked for."""
 
 
 @cache

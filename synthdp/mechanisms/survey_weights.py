@@ -37,12 +37,17 @@ def weights_of(schema: Schema) -> dict[str, Weight]:
 
 
 def check_weights(mechanism: TableMechanism, schema: Schema) -> None:
-    """Raise an error if the mechanism does not model survey weights by classes, or a rule names a weight.
+    """Raise an error if a schema has survey weights that the mechanism cannot keep, or a rule names one.
+
+    A release scales the mean weight of each class (bin) of a weight column to the population, so the mechanism must
+    leave these classes as they are, and no rule may move a row's weight.
 
     Raises
     ------
-    ParameterError, SchemaError
-        With one sentence that says what to do.
+    ParameterError
+        If the mechanism does not keep the classes.
+    SchemaError
+        If a rule names a weight.
     """
     names = weights_of(schema)
     if names and not getattr(mechanism, "keeps_classes", False):

@@ -223,8 +223,8 @@ LEAST_EXCESS = 0.01
 smaller one would correct what noise in the score makes.  Tuned; not measured."""
 
 MOST_EXCESS = 3.0
-"""Largest relative growth of a cell when excess dependence is removed, so that a nearly empty cell does not become
-large.  A numerical tolerance."""
+"""Largest relative change of a cell, (new - old) / old, when excess dependence is removed: it becomes at most four
+times as large, so that a nearly empty cell stays small.  A numerical tolerance."""
 
 STRONGEST = 3.0
 """Largest stddev of the relative change of row weights by all random relations together; stronger changes are scaled

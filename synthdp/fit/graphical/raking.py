@@ -23,8 +23,9 @@ from synthdp.queries.contingency import NoisyTable, Shape, cell_index, check_tab
 from synthdp.randomness import Generator
 
 PARTICLES_EACH, FEWEST_PARTICLES = 10, 25_000
-"""Weighted rows drawn per row of the private table, and their least number: more could not be told apart from noise.
-`PARTICLES_EACH`: tuned; not measured.  `FEWEST_PARTICLES`: safety limit.
+"""Weighted rows drawn per row of the private table, and the number that small tables get, both up to `Particles.size`.
+With more per row, weights come no nearer to the truth than the noise allows; with fewer in all, the cells of a small
+table would have no rows to weigh.  `PARTICLES_EACH`: tuned; not measured.  `FEWEST_PARTICLES`: safety limit.
 """
 
 MOST_SWEEPS = 24

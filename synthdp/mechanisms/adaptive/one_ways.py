@@ -131,7 +131,9 @@ class OneWayTree:
         total: float,
         stddev: float = 0.0,
     ) -> MeasuredOneWays:
-        """Measure a histogram of every column, and finer bins where many rows lie, level by level.
+        """Measure a histogram of every column, and finer bins, level by level, only where many rows lie.
+
+        Elsewhere noise would hide finer counts, and their budget is worth more in other tables.
 
         Returns the estimates of all columns, the remaining budget, and the noisy answers.
 
@@ -150,7 +152,7 @@ class OneWayTree:
         total
             Estimated number of rows.
         stddev
-            Standard deviation of its noise; 0 where it is exact.
+            Standard deviation of the noise of ``total``; 0 where ``total`` is exact.
         """
         schema = curator.schema
         each = share / len(schema)

@@ -108,10 +108,11 @@ def class_degrees(
     neighbors: Neighbors | str = Neighbors.REPLACE_ONE,
     growth: float,
 ) -> int:
-    """Return the least t, in steps of a tenth, with nearly the least error of the worst query.
+    """Return t, the number of degrees 0 to t - 1 of each column, for which the worst query has nearly the least error.
 
-    The error is truncation plus expected noise. A replaced row is taken to move averages √2 times as much as an added
-    row, which is close enough for this choice.
+    The error is truncation plus expected noise.  Numbers that grow by a tenth each are tried, up to `MAX_TERMS`
+    coefficients, t^d; the least t within `NEARLY` of the least error is taken, as more degrees gain nothing.  A replaced
+    row is taken to move averages √2 times as much as an added row, which is close enough for this choice.
     """
     further = math.sqrt(2) if neighbors_named(neighbors) is Neighbors.REPLACE_ONE else 1.0
     errors: dict[int, float] = {}
