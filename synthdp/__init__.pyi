@@ -36,7 +36,7 @@ from synthdp.nonprivate.compare import compare as compare
 from synthdp.nonprivate.draft import draft as draft
 from synthdp.nonprivate.evaluate import nonprivate_evaluate as nonprivate_evaluate
 from synthdp.nonprivate.risk import nonprivate_risk as nonprivate_risk
-from synthdp.planning.dry_run import plan as plan
+from synthdp.planning.of_schema import plan as plan
 from synthdp.planning.plan import Plan as Plan
 from synthdp.privacy.loss import ZCDP as ZCDP, ApproxDP as ApproxDP, GaussianDP as GaussianDP, PureDP as PureDP
 from synthdp.privacy.receipt import Receipt as Receipt

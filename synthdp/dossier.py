@@ -26,6 +26,7 @@ from synthdp.report import write_report
 from synthdp.report.dictionary import data_package
 from synthdp.report.evidence import evidence_files
 from synthdp.report.guidelines import SECTORS, About
+from synthdp.sampling.database_model import DatabaseModel
 from synthdp.sampling.synthetic_model import SyntheticModel
 
 SUMS, NAMESPACE = "SHA256SUMS", "synthdp"
@@ -149,6 +150,11 @@ def write_folder(
     ``saved`` its saved folder; both are copied if given.
     """
     check_folder(folder, about, ending=ending, key=key)
+    if isinstance(release.output, DatabaseModel):
+        raise ParameterError(
+            "a folder to publish is of one table, and this release is of several: write them by `synthdp sample`, and "
+            "their page by `synthdp report`"
+        )
     if not isinstance(release.output, SyntheticModel):
         raise ParameterError(
             f"a release by {release.mechanism} is not one synthetic table, and only a table can be published: use a "

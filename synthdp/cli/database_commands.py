@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from synthdp.cli.reading import progress_bar, table_at
+from synthdp.cli.reading import progress_bar, refuse_for_several, table_at
 from synthdp.errors import DataError, FormatError, ParameterError, tell_of_budget
 from synthdp.files import replacing_folder
 from synthdp.publishing import kept_in, receipt_text, whole_file, written_in
@@ -20,15 +20,6 @@ from synthdp.tables.source import Source
 ENDINGS = (".parquet", ".csv", ".csv.gz", ".arrow", ".duckdb", ".xlsx")
 """File endings under which a table is looked for in a folder, by its name. One usual ending for each format: more would
 make it unclear which file is meant. A convention."""
-
-
-def is_database(path: Path) -> bool:
-    """Return whether a schema file describes several tables; False for a file that cannot be read."""
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return False  # whoever reads it as a schema says what is wrong
-    return isinstance(document, dict) and "synthdp_database" in document
 
 
 def release_database(
@@ -58,9 +49,7 @@ def release_database(
     from synthdp.estimators.database_release import DatabaseRelease
     from synthdp.release_files import check_place
 
-    given = [name for name, used in unsupported.items() if used]
-    if given:
-        raise ParameterError(f"{given[0]} works with one table only: leave it out for a database")
+    refuse_for_several(unsupported)
     schema = DatabaseSchema.read(schema_path)
     files = {name: file_of(folder, name) for name in schema.tables}
     _check_out(out, folder)
@@ -109,8 +98,10 @@ def file_of(folder: Path, table: str) -> Path:
     Raises
     ------
     DataError
-        If the folder has no file of the table, or more than one.
+        If there is no such folder, or it has no file of the table, or more than one.
     """
+    if not folder.is_dir():
+        raise DataError(f"'{folder}' is no folder: give the folder that has one file for each table")
     found = [folder / f"{table}{ending}" for ending in ENDINGS if (folder / f"{table}{ending}").exists()]
     if len(found) != 1:
         which = "no file" if not found else "more than one file"

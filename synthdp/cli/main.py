@@ -265,19 +265,21 @@ def release(
       synthdp release db/ --schema db.json --out synthetic/ \\
           --save db.release  # several tables, into a folder
     """
-    from synthdp.cli.database_commands import is_database, release_database
+    from synthdp.cli.database_commands import release_database
     from synthdp.cli.summaries import release_summary
     from synthdp.estimators.synthetic_release import SyntheticRelease
     from synthdp.mechanisms.named import parsed_options, yields_tables
     from synthdp.publishing import Places, publish, written_in
+    from synthdp.schema.database import is_database
 
     if dataset is not None and ledger is None:
         raise ParameterError("--dataset names the table in a ledger: give --ledger too, or leave --dataset out")
     if out is None and (is_database(schema_path) or yields_tables(mechanism, solver)):
-        raise click.UsageError("Missing option '--out': the file for the synthetic table.")
+        what = "folder for the synthetic tables" if is_database(schema_path) else "file for the synthetic table"
+        raise click.UsageError(f"Missing option '--out': the {what}.")
     if out is not None and is_database(schema_path):
         unsupported = {
-            "--target": target is not None, "--mechanism": mechanism != "auto",
+            "--mechanism": mechanism != "auto",
             "--solver": solver != "auto", "--option": bool(options), "--privacy-unit": privacy_unit is not None,
             "--escape-formulas": escape_formulas, "--weight": weight is not None,
             "--weight-bounds": weight_bounds is not None, "--public": public is not None,
@@ -286,7 +288,7 @@ def release(
         release_database(
             table, schema_path, out=out, save=folder, receipt=receipt, report=page, rows=rows, seed=seed, told=told,
             as_json=as_json, unsupported=unsupported, epsilon=epsilon, delta=delta, neighbors=neighbors, ledger=ledger,
-            dataset=dataset, domain_budget=domain_budget,
+            dataset=dataset, domain_budget=domain_budget, target=target,
         )  # fmt: skip
         return
     declared = synthdp.Schema.read(schema_path)

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
+
+from synthdp.cli.reading import refuse_for_several
 
 
 @click.command()
 @click.argument("schema_path", metavar="SCHEMA", type=click.Path(path_type=Path))
-@click.option("--rows", type=int, help="About how many rows the table has; your assumption.")
+@click.option(
+    "--rows",
+    multiple=True,
+    metavar="[TABLE=]N",
+    help="About how many rows the table has; your assumption. Of several tables: the number of persons, or TABLE=N, "
+    "repeated.",
+)
 @click.option("--epsilon", type=float, multiple=True, help="The privacy loss; repeat it for the trade-off. Default: 1.")
 @click.option("--delta", type=float, default=1e-9, show_default=True, help="Slack; 0 for pure epsilon.")
 @click.option("--neighbors", default="add_remove", show_default=True, help="add_remove or replace_one.")
@@ -28,7 +38,7 @@ import click
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 def plan(
     schema_path: Path,
-    rows: int | None,
+    rows: tuple[str, ...],
     epsilon: tuple[float, ...],
     delta: float,
     neighbors: str,
@@ -52,30 +62,60 @@ def plan(
           --epsilon 3 --json
       synthdp plan schema.json --sql postgres --privacy-unit patient \\
           --max-rows-per-unit 3
+      synthdp plan db.json --rows persons=800 --rows visits=1600  # several tables
     """
     if sql is not None:
+        from synthdp.schema.database import is_database
+
+        refuse_for_several({"--sql": is_database(schema_path)})
         click.echo(_statements(schema_path, sql, privacy_unit, max_rows_per_unit))
         return
     if privacy_unit is not None:
         raise click.UsageError("--privacy-unit works with --sql only: leave it out.")
-    if rows is None:
+    if not rows:
         raise click.UsageError("Missing option '--rows'.")
     # Not by the estimator: scikit-learn takes longer to load than half of the dry run.
     from synthdp.mechanisms.named import UNSET, table_mechanism_named
     from synthdp.nonprivate.draft import Draft
-    from synthdp.planning.dry_run import plan as dry_run
-    from synthdp.planning.plan import Plan, curve
+    from synthdp.planning.of_schema import plan as planned
+    from synthdp.planning.plan import Plans, curve
+    from synthdp.schema.database import DatabaseSchema, is_database
 
-    planned = dry_run(
-        Draft.read(schema_path), rows=rows, epsilon=list(epsilon) or [1.0], delta=delta, neighbors=neighbors,
-        mechanism=table_mechanism_named(mechanism, **{**UNSET, "target": target}), weight=weight,
-        weight_bounds=weight_bounds,
-    )  # fmt: skip
-    plans = [planned] if isinstance(planned, Plan) else planned
-    if as_json:
-        click.echo(json.dumps([one.to_document() for one in plans], ensure_ascii=False))
+    settings: dict[str, Any] = {"epsilon": list(epsilon) or [1.0], "delta": delta, "neighbors": neighbors}
+    if is_database(schema_path):
+        refuse_for_several(
+            {
+                "--target": target is not None, "--mechanism": mechanism != "auto", "--weight": weight is not None,
+                "--weight-bounds": weight_bounds is not None,
+            }
+        )  # fmt: skip
+        plans = planned(DatabaseSchema.read(schema_path), rows=_rows(rows, several=True), **settings)
     else:
-        click.echo(str(plans[0]) if len(plans) == 1 else curve(plans))
+        named = table_mechanism_named(mechanism, **{**UNSET, "target": target})
+        settings |= {"mechanism": named, "weight": weight, "weight_bounds": weight_bounds}
+        plans = planned(Draft.read(schema_path), rows=_rows(rows, several=False), **settings)
+    found: list[Any] = list(plans) if isinstance(plans, list) else [plans]
+    if as_json:
+        click.echo(json.dumps([one.to_document() for one in found], ensure_ascii=False))
+    elif isinstance(plans, Plans) and len(plans) > 1:
+        click.echo(curve(plans))
+    else:
+        click.echo("\n\n".join(map(str, found)))
+
+
+def _rows(texts: Sequence[str], *, several: bool) -> int | dict[str, int]:
+    """Return the assumed number of rows, or of each table that is named; raise UsageError if a text says neither."""
+    found: dict[str, int] = {}
+    for text in texts:
+        name, _, number = text.rpartition("=")
+        if not number.isdecimal() or (name and not several):
+            raise click.UsageError(
+                f"--rows '{text}' must be a whole number{', or TABLE=N such as visits=1600' if several else ''}."
+            )
+        found[name] = int(number)
+    if len(found) < len(texts) or ("" in found and len(found) > 1):
+        raise click.UsageError("--rows is given twice: give it once, or once for each table.")
+    return found.get("", found)
 
 
 def _statements(schema_path: Path, dialect: str, unit: str | None, rows_per_unit: int) -> str:

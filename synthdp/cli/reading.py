@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import update_wrapper
@@ -19,6 +19,16 @@ from synthdp.schema.csv_format import CsvFormat
 if TYPE_CHECKING:
     from synthdp.schema.schema import Schema
     from synthdp.tables.source import Source
+
+
+def refuse_for_several(options: Mapping[str, bool]) -> None:
+    """Raise ParameterError if an option is used that a command has for one table only, and the schema is of several.
+
+    ``options`` says of each by its name whether it is used.
+    """
+    for name, used in options.items():
+        if used:
+            raise ParameterError(f"{name} works with one table only: leave it out for a database schema")
 
 
 @contextmanager

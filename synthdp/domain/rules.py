@@ -18,7 +18,7 @@ from synthdp.arrays import AnyArray, BoolArray, GridIndices, IntArray
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
 from synthdp.domain.grid import grid_of
-from synthdp.domain.values import grid_numbers, mask_of_values, numbers_at
+from synthdp.domain.values import check_told_apart, grid_numbers, mask_of_values, numbers_at
 from synthdp.schema.columns import Column
 from synthdp.schema.constraints import (
     SHORTER_MONTHS,
@@ -152,6 +152,13 @@ def rules_of(schema: Schema) -> tuple[Rule, ...]:
     rules = [rule for constraint in schema.constraints for rule in _compiled(schema, constraint)]
     orders = [rule for rule in rules if isinstance(rule, ColumnOrder)]
     return (*rules, *_implied(orders))
+
+
+def check_values(schema: Schema) -> None:
+    """Raise SchemaError if a rule names a value that no released row can have; see `check_told_apart`."""
+    for constraint in schema.constraints:
+        for name, values in constraint.named(schema):
+            check_told_apart(schema[name], values, name=name)
 
 
 def _compiled(schema: Schema, constraint: Constraint) -> list[Rule]:

@@ -12,7 +12,7 @@ import numpy as np
 from synthdp.arrays import LARGEST_WHOLE, AnyArray, BoolArray, FloatArray, IntArray
 from synthdp.domain.encoder import Numbers, decode, encode
 from synthdp.domain.grid import Grid, bounds_of, grid_of, has_labels, labels_of
-from synthdp.errors import ParameterError
+from synthdp.errors import ParameterError, SchemaError
 from synthdp.schema.column import Column, Steps
 
 
@@ -74,6 +74,30 @@ def mask_of_values(column: Column, values: object, *, name: str = "") -> BoolArr
     if not allowed.any():
         raise ParameterError(f"no value is given for column {name!r}: give at least one")
     return allowed
+
+
+def check_told_apart(column: Column, values: object, *, name: str) -> None:
+    """Raise SchemaError if a rule names a value that no released row can have, as it shares its grid point with others.
+
+    Rows under a rule get the roundest value of a grid point.  A grid point of numbers or times stands for several values
+    only if the column has very many.
+
+    Raises
+    ------
+    SchemaError
+        Naming the column, the value and its neighbour.
+    """
+    grid = grid_of(column)
+    for value in _listed(column, grid, values) if grid.width > 1 else ():
+        points = np.flatnonzero(mask_of_values(column, value, name=name)[: grid.regular])
+        numbers, _ = numbers_at(column, points[[0, -1]] if len(points) else points)
+        ends = value if isinstance(value, tuple) else (value, value)
+        for number, end, sign in zip(numbers, ends, (-1, 1), strict=False):
+            if end is not None and sign * (number - _number(column, end, name)[0]) > 0:
+                raise SchemaError(
+                    f"a rule names {end!r}, but column {name!r} has too many values to tell it from {column.shown(number)}: "
+                    f"declare {'it as special' if hasattr(column, 'special') else 'a coarser column'}, or narrower bounds"
+                )
 
 
 def is_range(column: Column, value: object) -> bool:

@@ -54,6 +54,7 @@ from synthdp.tables.sources.resolve import infer_schema, source_of
 
 if TYPE_CHECKING:
     from synthdp.curator import Discovered
+    from synthdp.planning import Plan, Plans
 
 LOOKED = "bounds and levels were looked for in one row of each person: the rows of these notes are such rows"
 """Receipt note of a table with discovered columns."""
@@ -275,13 +276,17 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         self.receipt_ = self.release_.receipt
         return unusual, few, shares
 
-    def _fit_one(self, schema: DatabaseSchema, X: Mapping[str, Any]) -> DatabaseRelease:
-        """Fit a database of one table with `SyntheticRelease`, take over its results and return the estimator."""
-        one = SyntheticRelease(
+    def _of_one(self, schema: DatabaseSchema) -> SyntheticRelease:
+        """Return the estimator, with these settings, of a database of one table."""
+        return SyntheticRelease(
             schema=schema.tables[schema.root], epsilon=self.epsilon, delta=self.delta, neighbors=self.neighbors,
             n_rows=self.n_rows, domain_budget=self.domain_budget, workload=self.workload, target=self.target,
             ledger=self.ledger, dataset=self.dataset, random_state=self.random_state, on_progress=self.on_progress,
         )  # fmt: skip
+
+    def _fit_one(self, schema: DatabaseSchema, X: Mapping[str, Any]) -> DatabaseRelease:
+        """Fit a database of one table with `SyntheticRelease`, take over its results and return the estimator."""
+        one = self._of_one(schema)
         try:
             one.fit(X[schema.root])
         finally:
@@ -454,8 +459,12 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
             return
         write_report(self.release_, path, title=title)
 
-    def plan(self, *, rows: Mapping[str, int] | None = None, epsilon: float | None = None) -> DatabasePlan:
+    def plan(
+        self, *, rows: Mapping[str, int] | None = None, epsilon: float | None = None
+    ) -> DatabasePlan | Plan | Plans:
         """Return the expected cost and noise of ``fit``, before any spend; no private row is read.
+
+        For one table, it is the plan of `SyntheticRelease`.
 
         Parameters
         ----------
@@ -467,11 +476,11 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         ParameterError, SchemaError
-            If a setting is out of range, or the schema is of one table: `SyntheticRelease.plan` is for that.
+            If a setting is out of range.
         """
         schema, _ = self._checked()
         if not schema.relations:
-            raise ParameterError("a database with one table has no plan of its own: call SyntheticRelease.plan")
+            return self._of_one(schema).plan(rows=(rows or {}).get(schema.root), epsilon=epsilon)
         loss = loss_of(self.epsilon if epsilon is None else epsilon, self.delta)
         return plan_database(schema, loss, neighbors=self.neighbors, rows=rows or {}, domain_budget=self.domain_budget)
 

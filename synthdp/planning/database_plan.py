@@ -21,6 +21,7 @@ from synthdp.mechanisms.related.related_tables import (
     SCREENING,
     STAYS,
     RelatedTables,
+    check_tables,
     one_way_tables,
 )
 from synthdp.planning.dry_run import assumed_column, assumptions_of
@@ -124,8 +125,9 @@ def plan_database(
     ParameterError
         If a number of rows is below 1, or a name is not a table's.
     SchemaError
-        If a column that orders rows is open, or categories are open and delta is 0.
+        If a column that orders rows is open, or categories are open and delta is 0, or a column is a survey weight.
     """
+    check_tables(schema)
     schema.check_open()
     opened = {name: one for name, one in schema.tables.items() if one.undeclared}
     assumed = {

@@ -177,44 +177,12 @@ def plan(
     random_state: int = 0,
     on_progress: ProgressCallback = silent,
 ) -> Plan | Plans:
-    """Return the expected cost and accuracy of a release, before any budget is spent.
-
-    Parameters
-    ----------
-    schema
-        The table's schema; the plan lists its assumptions on columns that are open, or drafted and not reviewed.
-    rows
-        Your estimate of the number of rows; the table is not read.
-    epsilon
-        One epsilon, or several for the trade-off curve.
-    delta, neighbors, max_rows_per_unit
-        As for `SyntheticRelease`.
-    mechanism
-        A mechanism object; default: the automatic choice.
-    domain_budget
-        Share of the budget for the discovery of open columns.
-    weight, weight_bounds
-        As for `SyntheticRelease`.
-    random_state
-        Seed of the simulated table.
-    on_progress
-        Function that is called before each dry run.
-
-    Returns
-    -------
-    A `Plan`, or for a list of epsilons `Plans`, a list of them.
+    """Return the expected cost and accuracy of a release of one table; see `synthdp.planning.of_schema.plan`.
 
     Raises
     ------
     ParameterError, SchemaError
         If a setting is out of range.
-
-    Examples
-    --------
-    >>> import synthdp as sd
-    >>> expected = sd.plan(sd.Schema({"age": sd.Integer(0, 100), "member": sd.Boolean()}), rows=5000, epsilon=1.0)
-    >>> expected.rows, sorted(expected.errors)
-    (5000, [1, 2])
     """
     check_whole("rows", rows)
     unreviewed: tuple[str, ...] = ()

@@ -418,7 +418,8 @@ class DatabaseModel:
                 draw = partial(self._indices, persons, i, column, rng, masks)
                 places = [place for _, _, place in _masks_of(masks, i, column)]
                 fixed = np.isin(persons.tables[i].rank, places)
-                drawn = decode(kind, obedience.drawn((name, column), draw, rng, fixed=fixed), rng=rng)
+                points = obedience.drawn((name, column), draw, rng, fixed=fixed)
+                drawn = decode(kind, points, rng=None if obedience.names_values(name, column) else rng)
                 raw[name, column] = obedience.settled((name, column), drawn)
         return obedience, raw, obedience.kept(raw)
 

@@ -10,6 +10,7 @@ import numpy as np
 from synthdp.distribution.history_model import IMPOSSIBLE, Conditional, Histories
 from synthdp.domain.grid_rules_across import barriers_of, open_cells
 from synthdp.domain.histories import Layout
+from synthdp.domain.rules import check_values
 from synthdp.errors import SchemaError
 from synthdp.randomness import generator
 from synthdp.sampling.database_model import DatabaseModel, format_of_database
@@ -29,11 +30,13 @@ def check_rules(layout: Layout) -> None:
     Raises
     ------
     SchemaError
-        If no row satisfies the rules; the message names the table.
+        If no row satisfies the rules; the message names the table.  Or if a rule names a value that no row can have.
     """
     schema = layout.schema
     if not schema.conditions and not schema.among:
         return
+    for condition in schema.conditions:
+        check_values(condition.both)
     for (table, column), cells in open_cells(layout).items():
         if not cells.any():
             raise SchemaError(

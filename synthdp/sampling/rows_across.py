@@ -98,6 +98,11 @@ class Obedience:
         self.points[place] = indices
         return indices
 
+    def names_values(self, table: str, column: str) -> bool:
+        """Return whether a rule names values of a column, so that rows take the roundest value of each grid point."""
+        conditions = self.layout.schema.conditions
+        return any((table, column) in (one.above, one.below) and not _compares(one) for one in conditions)
+
     def cells(self, place: Place) -> IntArray:
         """Return the coarse bins of a column's rows, (rows,), as the model drew them."""
         return cells_of_rows(self.layout, self.persons, self.layout.position(place[0]), place[1])

@@ -13,7 +13,7 @@ from synthdp.distribution.junction_tree import junction_tree
 from synthdp.distribution.markov_random_field import Graphical
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
-from synthdp.domain.rules import ColumnOrder, Listed, rule_domain, rules_of
+from synthdp.domain.rules import ColumnOrder, Listed, check_values, rule_domain, rules_of
 from synthdp.domain.values import is_range, mask_of_values
 from synthdp.errors import ParameterError, SchemaError
 from synthdp.schema.constraints import Constraint
@@ -36,8 +36,9 @@ def check_rules(schema: Schema) -> None:
     ------
     SchemaError
         If some column or combination of columns is left without any value, or a rule lists combinations of columns with
-        too many values.
+        too many values, or a value that no row can have.
     """
+    check_values(schema)
     for rule in rules_of(schema):
         if isinstance(rule, Listed) and math.prod(int(kinds.max()) + 1 for kinds in rule.kinds.values()) > MAX_CELLS:
             raise SchemaError(

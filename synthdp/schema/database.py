@@ -488,6 +488,19 @@ def _relation_of(document: object, *, source: str) -> Relation:
     return Relation(**document)
 
 
+def is_database(given: object) -> bool:
+    """Return whether a schema that a user gave is one of several tables, without a check of what it says.
+
+    It may be an object, a JSON document or a path; False for a file that cannot be read.
+    """
+    if isinstance(given, (str, PathLike)):
+        try:
+            given = json.loads(Path(given).read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError):
+            return False  # whoever reads it as a schema says what is wrong
+    return isinstance(given, DatabaseSchema) or (isinstance(given, Mapping) and "synthdp_database" in given)
+
+
 def database_schema_given(given: object) -> DatabaseSchema:
     """Return the database schema that a user gave as an object, a reviewed draft, a JSON document or a path.
 

@@ -93,6 +93,11 @@ def from_document(document: object, *, source: str) -> tuple[dict[str, Column], 
 
 def read_document(document: object, *, source: str) -> tuple[dict[str, Column], list[Constraint], CsvFormat | None]:
     """Return columns, rules and CSV format from a schema's JSON document, which may be a draft not yet reviewed."""
+    if isinstance(document, dict) and "synthdp_database" in document:
+        raise FormatError(
+            f"{source} is a database schema, but the schema of one table is wanted here: give such a schema (a database "
+            "schema is for DatabaseRelease, `synthdp plan` and `synthdp release`)"
+        )
     if not isinstance(document, dict) or "synthdp_schema" not in document:
         raise FormatError(f"{source} is not a synthdp schema: its JSON must have the key 'synthdp_schema'")
     if document["synthdp_schema"] not in range(1, VERSION + 1):

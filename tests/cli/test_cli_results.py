@@ -228,7 +228,7 @@ BAD_INPUTS = [
     (("answer", NARROW, "--regression", "age"), "formula, character 4"),
     (("answer", NARROW, "--regression", "sex ~ age"), "cannot be the response of a regression"),
     (("answer", NARROW, "--share", "age >"), "character 6"),
-    (("answer", NARROW, "--sum", "age", "--weight", "sex"), "have no weights"),
+    (("answer", NARROW, "--sum", "age", "--weight", "sex"), "cannot be weights"),
     (("answer", "missing.release", "--regression", "age ~ *"), "formula, character 7"),
     (("answer", "missing.release", "--marginal", "age", "--bins", "0"), "bins (0)"),
     (("report", NARROW, "--out", "no/such/page.html"), "cannot be written"),

@@ -7,6 +7,7 @@ import decimal
 import enum
 import itertools
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,15 @@ import polars as pl
 import pytest
 
 import synthdp as sd
+from synthdp.domain.encoder import decode
 from synthdp.domain.grid import grid_of
 from synthdp.domain.rules import rules_of
 from synthdp.domain.values import grid_numbers, mask_of_values
 from synthdp.errors import SchemaError
 from synthdp.schema.column import COLUMN_TYPES, Column
 from synthdp.schema.plain_values import plain
+from synthdp.tables.format import TableFormat
+from synthdp.tables.sources.dataframe import FrameSource
 
 
 class Ward(str, enum.Enum):  # noqa: UP042 - the form in which a text of it is not its level
@@ -252,3 +256,48 @@ def test_rules_across_tables_are_refused_likewise() -> None:
     rule = sd.Forbidden({"people.age": (0, 17), "visits.cost": 2.125})
     with pytest.raises(SchemaError, match="names the value 2"):
         sd.DatabaseSchema(tables, relations=[relation], rules=[rule])
+
+
+WIDE: dict[str, tuple[Column, Any, Any]] = {
+    "integer": (sd.Integer(0, 10**7), 5_000_000, 5_000_001),
+    "range": (sd.Integer(0, 10**7), (5_000_001, 5_000_030), (5_000_001, 5_000_003)),
+    "decimal": (sd.Decimal(0, 10**9, decimals=2), 3_141_600, decimal.Decimal("3141592.65")),
+    "moment": (sd.Datetime("2000-01-01", "2026-01-01"), "2010-01-01", "2010-01-01T12:34:56"),
+    "length": (sd.Duration(0, 10**9), 99_999_900, 99_999_901),
+}
+"""Columns of more values than grid points: a value that is the roundest of its grid point, and one that is not."""
+
+
+@pytest.mark.parametrize(("column", "told", "hidden"), WIDE.values(), ids=WIDE)
+def test_a_rule_of_a_column_of_very_many_values_holds_to_the_letter_or_is_refused_before_the_spend(
+    column: Column, told: Any, hidden: Any, tmp_path: Path
+) -> None:
+    ledger = tmp_path / "l.sqlite"
+    held, y = sd.Schema({"x": column}), np.arange(2000) % 4 > 0
+    points = np.where(y, np.flatnonzero(mask_of_values(column, told))[0], np.arange(2000) * 500).astype(np.uint32)
+    rows = TableFormat.default(held).build(held, {"x": decode(column, points)}).assign(id=range(2000), y=y.astype(int))
+    parents = pd.DataFrame({"id": range(2000), "z": y})
+
+    def of_one(value: Any) -> pd.DataFrame:
+        release = sd.SyntheticRelease(schema=ruled(value), epsilon=5.0, ledger=ledger, dataset="d", random_state=0)
+        return release.fit_transform(rows[["x", "y"]])
+
+    def of_several(value: Any) -> pd.DataFrame:
+        tables = {"p": sd.Schema({"z": sd.Boolean()}), "c": ruled(value)}
+        schema = sd.DatabaseSchema(tables, [sd.Relation("p", "c", key="id", at_most=2)])
+        release = sd.DatabaseRelease(schema=schema, epsilon=5.0, ledger=ledger, dataset="e", random_state=0)
+        return release.fit_transform({"p": parents, "c": rows})["c"]
+
+    def ruled(value: Any) -> sd.Schema:
+        return sd.Schema({"x": column, "y": sd.Integer(0, 1)}, constraints=[sd.Implies({"y": 1}, {"x": value})])
+
+    for release in (of_one, of_several):
+        with pytest.raises(SchemaError, match="has too many values to tell it from"):
+            release(hidden)
+    assert not ledger.exists()
+    least, most = told if isinstance(told, tuple) else (told, told)
+    for release in (of_one, of_several):
+        (found,) = FrameSource(release(told)[["x", "y"]]).blocks({"x": column, "y": sd.Integer(0, 1)})
+        values = found["x"].values[found["y"].values == 1]
+        assert len(values)
+        assert ((values >= column.number_of(least)) & (values <= column.number_of(most))).all()

@@ -444,7 +444,7 @@ def test_a_folder_is_released_sampled_and_saved_on_the_command_line(tmp_path: Pa
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (["--target", "sex"], "--target"),
+        (["--solver", "lp"], "--solver"),
         (["--report", "nowhere/report.html"], "cannot be written"),
         (["--out", "db"], "private tables"),
         (["--out", "full"], "new or empty folder"),

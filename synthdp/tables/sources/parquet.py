@@ -35,6 +35,10 @@ COMPRESSED = frozenset({".gz", ".bz2", ".zst", ".lz4"})
 Paths: TypeAlias = str | PathLike[str] | Sequence[str | PathLike[str]]
 
 
+PASSED_OVER = (".csv", ".csv.gz", ".tsv", ".duckdb", ".xlsx")
+"""Endings of files that hold tables and are not read of a folder.  A convention."""
+
+
 class ParquetSource:
     """A source of the rows of Parquet or Arrow files, read in blocks.
 
@@ -146,6 +150,7 @@ def _found(paths: Paths) -> list[tuple[Path, dict[str, str | None]]]:
             sorted(glob.glob(name, recursive=True)) if glob.has_magic(name) and not Path(name).exists() else [name]
         )
         for match in map(Path, matches):
+            _check_folder(match)
             inside = [file for file in sorted(match.rglob("*")) if _is_data(file, match)] if match.is_dir() else [match]
             files += [(file, _partition(file.relative_to(match).parts[:-1])) for file in inside]
     if not files:
@@ -158,11 +163,26 @@ def _found(paths: Paths) -> list[tuple[Path, dict[str, str | None]]]:
     return files
 
 
+def _check_folder(folder: Path) -> None:
+    """Raise DataError if a folder has a table that would be passed over, such as a CSV file, for it may be meant too."""
+    for file in sorted(folder.rglob("*")) if folder.is_dir() else ():
+        if file.name.lower().endswith(PASSED_OVER) and _is_shown(file, folder):
+            raise DataError(
+                f"folder '{_shown(folder)}' has '{file.name}', but a folder is read as one table in Parquet or Arrow files: "
+                f"give one file, or a pattern such as '{_shown(folder)}/*.parquet' (several tables are for DatabaseRelease "
+                "and sd.draft)"
+            )
+
+
+def _is_shown(file: Path, folder: Path) -> bool:
+    """Return whether neither a file in a folder nor a folder between them is hidden."""
+    return not any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
+
+
 def _is_data(file: Path, folder: Path) -> bool:
     """Return whether a file in a folder holds rows: it is not hidden, and has a known ending."""
-    hidden = any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
     ending = file.suffix.lower()
-    return not hidden and file.is_file() and (ending in FORMATS or ending in COMPRESSED)
+    return _is_shown(file, folder) and file.is_file() and (ending in FORMATS or ending in COMPRESSED)
 
 
 def _partition(folders: Sequence[str]) -> dict[str, str | None]:
