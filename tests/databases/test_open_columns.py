@@ -124,6 +124,7 @@ def test_tables_with_types_need_no_declaration_wherever_they_are(tables, tmp_pat
         assert {column: type(kind) for column, kind in infer_schema(there[name]).items()} == wanted
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("tables", [sqlite_file, parquet_files])
 def test_tables_with_types_are_released_without_any_declaration(tables, tmp_path):
     with pytest.warns(UserWarning, match="epsilon"):

@@ -31,7 +31,7 @@ SCHEMA = sd.Schema(COLUMNS)
 BOUNDS = (1, 1000)
 
 
-def survey(rows: int = 6000, *, seed: int = 1) -> pd.DataFrame:
+def survey(rows: int = 3000, *, seed: int = 1) -> pd.DataFrame:
     """Rows of the north stand for few, of the west for many."""
     rng = np.random.default_rng(seed)
     region = rng.choice(["n", "s", "w"], rows, p=[0.5, 0.3, 0.2])

@@ -100,6 +100,7 @@ SEVERAL = {
 """Texts of columns that are not all alike."""
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize(
     ("case", "form"),
     [
