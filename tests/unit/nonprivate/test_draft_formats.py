@@ -66,6 +66,7 @@ def test_a_format_is_found_and_gives_the_cells_back(name: str) -> None:
         assert kind.cells.write(float(value) if kind.quantity == "number" else value) == cell
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize(
     "cells",
     [
