@@ -58,6 +58,7 @@ def spent(items: list[Item], delta: float) -> float:
     )
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("name", CASES)
 def test_the_items_of_a_receipt_cost_no_more_than_it_promises(name):
     """R19: the sum of the receipt, again and independently of the planner."""

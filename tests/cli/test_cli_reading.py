@@ -37,6 +37,7 @@ def accept(path: Path) -> None:
 WRITTEN = list(itertools.product([",", ";", "\t", "|"], ["utf-8", "utf-8-sig", "cp1252", "utf-16"], ["", "NA", "?"]))
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.sampled
 @pytest.mark.parametrize(("delimiter", "encoding", "missing"), WRITTEN)
 def test_a_file_is_read_right_however_it_is_written(

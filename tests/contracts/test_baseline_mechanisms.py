@@ -94,6 +94,7 @@ def test_what_is_not_covered_is_refused_before_anything_is_read(name):
     assert private_table(asked).reads == 0
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("neighbors", NEIGHBORS)
 @pytest.mark.parametrize("name", BUILD)
 def test_noise_is_asked_for_alike_on_neighbouring_tables(monkeypatch, name, neighbors):

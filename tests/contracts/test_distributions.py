@@ -133,6 +133,7 @@ def test_likelihoods_weight_the_law_exactly_up_to_their_factor(case):
     assert (np.abs(counts - 12_000 * conditional) <= 6.2 * deviation).all()
 
 
+@pytest.mark.landing
 @pytest.mark.sampled
 def test_every_row_of_a_small_sample_has_the_law_of_the_distribution(case):
     distribution, joint = case

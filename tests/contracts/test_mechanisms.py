@@ -42,6 +42,7 @@ def test_the_cost_is_known_first_and_is_what_curator_and_ledger_lost(tmp_path, n
     assert ("replace one row" in str(release.receipt)) == (relation == "replace_one")
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("name", CASES)
 def test_by_default_it_costs_all_that_is_left(name):
     case = CASES[name]
@@ -68,6 +69,7 @@ def test_a_share_of_nothing_or_of_all_is_refused_when_it_is_set(name, setting, s
         dataclasses.replace(CASES[name].build(), **{setting: share})
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_not_covered_is_refused_before_a_row_is_read(name):
     case = CASES[name]
@@ -78,6 +80,7 @@ def test_what_is_not_covered_is_refused_before_a_row_is_read(name):
     assert private_table(curator).reads == 0
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if hasattr(case.build(), "release")])
 def test_a_seed_that_is_none_is_refused_for_free(name):
     """A mechanism that draws nothing may take any; one that draws refuses before it spends."""

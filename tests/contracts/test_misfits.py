@@ -203,7 +203,7 @@ def test_table_answers_and_report_agree_about_levels(name: str) -> None:
     np.testing.assert_allclose(np.array(view.shares) / 100, found, atol=TOLERANCE)
 
 
-@holding("x", later=("auto", "maximum entropy"))
+@holding("x", later=("auto", "maximum entropy", "l1 fit, lp"))
 def test_table_and_answers_agree_about_numbers(name: str) -> None:
     release, table, _ = released(name)
     assert abs(release.answer(sd.mean("x"))["estimate"].item() - table["x"].mean()) < 1

@@ -77,6 +77,7 @@ def test_every_question_gets_the_same_kind_of_result_or_a_sentence(releases, nam
     assert not any("\n" in refusal for refusal in refusals)
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_a_saved_release_gives_the_same_answers(releases, name, tmp_path):
     releases[name].save(tmp_path / "r")
@@ -116,6 +117,7 @@ def test_without_noise_what_was_measured_is_counted_exactly(monkeypatch, name):
     np.testing.assert_allclose(by["estimate"], TABLE.groupby("e")["a"].sum().to_numpy(), atol=1e-6)
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("name", ["laplace_answers", "parity_release", "monomial_release", "fourier_marginals"])
 @pytest.mark.parametrize(
     "question", [sd.count("a and c == 'x'"), sd.mean("a", where="c != 'y'"), sd.share("a", where="e")]

@@ -67,6 +67,7 @@ def test_an_output_reads_back_to_the_last_bit(name, released, tmp_path):
     assert outputs(load(tmp_path / "r").output) == outputs(release.output)
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("name", SAVED)
 def test_a_release_reads_back_with_all_that_it_tells(name, released, tmp_path):
     release = released(name)
@@ -100,6 +101,7 @@ def test_the_files_of_a_release_hold_no_value_that_only_one_row_has(name, tmp_pa
     assert not any(CANARY.encode() in one for one in [(tmp_path / "r" / "release.json").read_bytes(), *unpacked])
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("name", SAVED)
 def test_no_array_of_a_release_is_a_pickle(name, released, tmp_path):
     save(released(name), tmp_path / "r")

@@ -87,6 +87,7 @@ def test_weights_lie_on_the_simplex_and_the_objective_is_theirs(solver: Solver, 
     assert result.status.value.endswith(".")
 
 
+@pytest.mark.sampled("landing")
 @over_solvers
 def test_the_objective_is_as_close_to_the_optimum_as_claimed(solver: Solver, claim, known: KnownProblem):
     result = solved(solver, known)

@@ -66,6 +66,7 @@ SOME = ("pandas", "csv", "duckdb itself")
 """Sources of several ways to read; of the others every pair of questions is slow, and all are asked in turns below."""
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.slow] * (name not in SOME)) for name in SOURCES]
 )

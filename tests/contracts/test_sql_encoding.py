@@ -153,6 +153,7 @@ def statistics() -> list[Any]:
     return [*found, Marginals(part, ((0, 1),))]
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("database", ["duckdb", "postgres", pytest.param("psycopg", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "push", ["codes", "counts", *(pytest.param(way, marks=pytest.mark.slow) for way in ("rows", "auto"))]

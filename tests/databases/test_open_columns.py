@@ -116,6 +116,7 @@ def postgres_tables(url: str) -> sd.SqlDatabase:
     return sd.SqlDatabase(url, {name: f"open_{name}" for name in made})
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("tables", [sqlite_file, parquet_files, duckdb_file, duckdb_sources, "PostgreSQL"])
 def test_tables_with_types_need_no_declaration_wherever_they_are(tables, tmp_path, request):
     there = tables(tmp_path) if callable(tables) else postgres_tables(request.getfixturevalue("postgres").url())
@@ -124,6 +125,7 @@ def test_tables_with_types_need_no_declaration_wherever_they_are(tables, tmp_pat
         assert {column: type(kind) for column, kind in infer_schema(there[name]).items()} == wanted
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("tables", [sqlite_file, parquet_files])
 def test_tables_with_types_are_released_without_any_declaration(tables, tmp_path):
     with pytest.warns(UserWarning, match="epsilon"):
@@ -338,6 +340,7 @@ def test_the_command_line_discovers_too_and_refuses_what_works_with_one_table_on
     assert set(pd.read_csv(tmp_path / "out" / "people.csv")["sex"]) == {"f", "m"}
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("calls", [0, 1, 3, 6])
 def test_a_question_that_fails_loses_no_answer_and_costs_nothing_if_it_is_the_first(calls, tmp_path):
     """The first question that fails spends nothing; after a later one there is a release, which says so."""

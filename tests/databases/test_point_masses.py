@@ -64,7 +64,7 @@ MASSES = [
 
 @pytest.fixture(scope="module")
 def real() -> dict[str, pd.DataFrame]:
-    return tables(5000)
+    return tables(3000)
 
 
 def fitted(real: dict[str, pd.DataFrame]) -> sd.DatabaseRelease:
@@ -141,6 +141,7 @@ def test_a_share_of_one_value_is_answered_as_it_is(
     assert found["lower"] - width <= truth <= found["upper"] + width
 
 
+@pytest.mark.landing
 def test_a_value_that_was_not_found_is_not_answered_as_if_there_were_none() -> None:
     """With little budget no cell is split: what half of a cell is says nothing sure of one value in it."""
     real = tables(2000)
@@ -177,6 +178,7 @@ def test_the_cells_of_the_model_divide_standard_ones_and_leave_no_noise_alone(re
         assert refinement.groups == axis.size <= 3 * standard.axis(table, column).size + 10
 
 
+@pytest.mark.landing
 def test_rounder_numbers_are_drawn_more_often_where_they_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -150,6 +150,7 @@ def test_rows_of_the_private_tables_that_break_a_rule_are_counted_like_others() 
     assert (sums[0] == sums[1]).all()
 
 
+@pytest.mark.usefixtures("few_sweeps")
 def test_a_release_with_rules_is_saved_and_says_them(tmp_path: Path) -> None:
     release = released(database(*RULES), private(2, (1960, 2019)))
     save(release, tmp_path / "db.release")

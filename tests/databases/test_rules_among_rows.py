@@ -152,6 +152,7 @@ def test_every_database_that_is_drawn_obeys_its_rules(
     assert not (made["stays"].groupby("home")["year"].diff().dropna() < form[0]).any()
 
 
+@pytest.mark.usefixtures("few_sweeps")
 def test_a_release_of_rows_that_break_every_rule_obeys_all_of_them(tmp_path: Path) -> None:
     schema = database(*RULES)
     release = released(schema, private(0))

@@ -90,6 +90,7 @@ def test_a_strong_relation_among_siblings_is_kept(related: sd.Release[Any]) -> N
     assert 0.5 * real["ages"] < made["ages"] < 1.2 * real["ages"]
 
 
+@pytest.mark.landing
 def test_siblings_that_have_nothing_to_do_with_each_other_do_not_get_a_relation(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -98,6 +98,7 @@ def test_a_missing_column_is_named(door: Door, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.sampled("landing")
 def test_an_extra_column_is_ignored_with_a_note(door: Door, tmp_path: Path) -> None:
     table = rows().assign(x3=CANARY)
     release = sd.SyntheticRelease(schema=SCHEMA).fit(door(table, tmp_path))

@@ -124,6 +124,7 @@ def by_commands() -> list[Any]:
     ]
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize(("mechanism", "solver", "world"), by_commands())
 def test_the_command_line_writes_a_table_or_one_line_and_spends_nothing(
     mechanism: str, solver: str, world: str, tmp_path: Path

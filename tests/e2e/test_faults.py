@@ -212,6 +212,7 @@ def test_a_fault_that_is_found_while_reading_gives_the_spend_back_for_no_answer_
     assert list(disk.iterdir()) == []
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("door", DOORS)
 def test_a_sound_table_is_read_and_its_spend_committed(door, folder, disk, tmp_path):
     entry, ledger = DOORS[door], Ledger(tmp_path / "l.sqlite")

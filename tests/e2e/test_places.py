@@ -89,6 +89,7 @@ def test_public_totals_of_places_are_invariants() -> None:
         assert found.sub(counts, fill_value=0).abs().max() == 0
 
 
+@pytest.mark.landing
 def test_rules_are_kept() -> None:
     rule = sd.Forbidden({"town": "t0", "kind": "v"})
     synthetic = made(schema=sd.Schema(dict(SCHEMA.items()), constraints=[rule])).sample()

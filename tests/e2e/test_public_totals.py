@@ -69,6 +69,7 @@ def test_totals_of_a_rare_value_and_of_none_are_kept() -> None:
     assert "r11" not in set(synthetic.region)
 
 
+@pytest.mark.landing
 @given(st.integers(0, 10_000))
 @hypothesis_settings(max_examples=20)
 def test_raking_reaches_every_total_that_agrees(seed: int) -> None:

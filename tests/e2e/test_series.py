@@ -143,6 +143,7 @@ def test_without_history_the_first_tables_stay_and_the_receipt_says_so(tmp_path)
     assert abs(made.cumulative_.output.rows - 6000) < 500
 
 
+@pytest.mark.landing
 def test_a_public_table_chooses_the_tables_and_is_smoothed_once(tmp_path, monkeypatch):
     smoothed, made_once = public_prior.smoothed_rows, []
     monkeypatch.setattr(

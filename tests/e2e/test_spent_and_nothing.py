@@ -116,6 +116,7 @@ def test_what_asks_for_values_of_a_source_of_counts_is_refused_before_the_spend(
     assert book.entries() == []
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("kind", [ValueError, MemoryError, ImportError, np.linalg.LinAlgError])
 def test_a_fit_that_fails_leaves_the_next_simpler_one(kind, monkeypatch, tmp_path):
     def fails(*_: object, **__: object) -> None:

@@ -84,6 +84,7 @@ def test_the_noise_grows_with_the_rows_of_a_unit():
     assert scales[1] == 3 * scales[0]
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("name", CASES)
 def test_only_whole_numbers_leave_the_room(name):
     """Floating-point noise has gaps that betray the value (Mironov 2012); whole numbers have none."""

@@ -35,6 +35,7 @@ def text_of(table: pd.DataFrame, **options: object) -> tuple[str, SyntheticRelea
     return made.to_csv() + str(release.receipt_) + repr(release.schema_) + repr(release.misfits_), release
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("extreme", [1e300, -1e12, 4711e-30, np.inf, 99999.0, -1.0])
 def test_a_person_with_rows_of_their_own_level_and_at_the_ends_of_the_world_is_not_seen(extreme: float) -> None:
     table = rows_of()
@@ -154,6 +155,7 @@ CANARIES = {
 }
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("canary", CANARIES.values(), ids=CANARIES)
 def test_what_a_row_holds_that_no_other_does_changes_nothing_that_is_found(
     monkeypatch: pytest.MonkeyPatch, canary: dict[str, object]

@@ -21,6 +21,8 @@ import synthdp as sd
 from synthdp.errors import DiscoveryWarning
 from synthdp.schema.columns import Untyped
 
+pytestmark = pytest.mark.usefixtures("few_sweeps")
+
 OTHERS = list(every_person(rows=2, leaves=True))[:60]
 PERSONS = {
     "a person without rows": Person((True,), ()),

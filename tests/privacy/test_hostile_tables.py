@@ -236,6 +236,7 @@ LINES = {
 }
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize(
     "line", [pytest.param(line, marks=[pytest.mark.slow] * (i % 2)) for i, line in enumerate(LINES)]
 )

@@ -69,7 +69,7 @@ def check(cases: list[tuple[str, str, str]], folder: Path) -> None:
 
 
 @pytest.mark.sampled("landing")
-@pytest.mark.parametrize("cases", [in_turns()[i::6] for i in range(6)])
+@pytest.mark.parametrize("cases", [in_turns()[i::8] for i in range(8)])
 def test_all_that_leaves_a_release_with_weights_is_equal_on_neighbours(cases, tmp_path):
     check(cases, tmp_path)
 

@@ -32,6 +32,7 @@ def cells(sample, reach):
     return np.append(np.bincount(index, minlength=(2 * reach + 1) ** dimension), (~inside).sum())
 
 
+@pytest.mark.landing
 @pytest.mark.sampled
 @pytest.mark.parametrize(("dimension", "scale", "reach"), [(1, 2.5, 8), (2, 0.6, 3), (2, 1.7, 5), (3, 0.4, 2)])
 def test_the_joint_law_is_exact_and_no_other_scale_fits(dimension, scale, reach):
@@ -43,6 +44,7 @@ def test_the_joint_law_is_exact_and_no_other_scale_fits(dimension, scale, reach)
     assert chisquare(observed, cell_probabilities(dimension, scale / 1.3, reach) * draws).pvalue < P
 
 
+@pytest.mark.landing
 @pytest.mark.sampled
 @pytest.mark.parametrize(("dimension", "scale"), [(40, 1.0), (40, 0.15), (200, 37.5)])
 def test_the_radius_in_high_dimension_follows_its_law(dimension, scale):
@@ -72,6 +74,7 @@ def log_shells(dimension, scale, largest):
     return np.exp(log_weight - log_weight.max())
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize(("dimension", "scale"), [(5, 20.0), (300, 512.0)])
 def test_the_standard_deviation_is_the_formulas(dimension, scale):
     draws = 400

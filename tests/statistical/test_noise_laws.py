@@ -47,6 +47,7 @@ def test_noise_follows_its_exact_law_and_no_other_scale(name, scale):
     assert p_value(sample, *law(weight(scale / 1.3))) < P
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("name", LAWS)
 def test_coordinates_are_uncorrelated(name):
     draw, _ = LAWS[name]

@@ -28,11 +28,13 @@ def p_value(counts, probabilities):
     return stats.chisquare(counts, counts.sum() * probabilities).pvalue
 
 
+@pytest.mark.landing
 def test_the_first_row_has_the_law_of_the_model(first_rows):
     counts, joint = first_rows
     assert p_value(counts, joint) > LEVEL
 
 
+@pytest.mark.landing
 def test_a_law_whose_cells_are_thirty_per_cent_off_is_rejected(first_rows):
     counts, joint = first_rows
     tilted = joint * np.where(np.arange(12) % 2 == 0, 1.3, 1 / 1.3)

@@ -72,6 +72,7 @@ def test_there_is_a_release_of_each_kind() -> None:
     assert len(SESSIONS) >= 1
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("path", SAVED, ids=lambda path: f"{path.parent.name} {path.name}")
 def test_a_release_of_an_earlier_version_says_what_it_said_and_is_saved_as_it_was(path: Path, tmp_path: Path) -> None:
     release = sd.load(path)

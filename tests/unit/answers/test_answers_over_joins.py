@@ -222,6 +222,7 @@ def test_what_was_measured_together_is_nearly_right_without_noise(release: Any) 
         assert found["standard_error"][0] > 0
 
 
+@pytest.mark.landing
 def test_equal_questions_get_equal_answers_and_a_saved_release_the_same(release: Any, tmp_path: Path) -> None:
     question = sd.mean("cost", by="sex")
     sd.release.save(release, tmp_path / "db.release")

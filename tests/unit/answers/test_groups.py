@@ -96,6 +96,7 @@ def exact_release() -> sd.SyntheticRelease:
         return fitted(200.0)
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.sampled
 @pytest.mark.parametrize(
     ("kind", "where", "by"), [pytest.param(*one, marks=[pytest.mark.slow] * (one not in IN_TURNS)) for one in ALL]

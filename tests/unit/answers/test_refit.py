@@ -207,6 +207,7 @@ def test_fits_to_products_have_their_noise() -> None:
     assert mean_product(found).std() == pytest.approx(0.03, rel=0.15)
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("stddev", [1e1, 1e2, 1e3, 1e5, 1e7])
 @pytest.mark.parametrize("seed", [pytest.param(seed, marks=[pytest.mark.slow] * (seed > 3)) for seed in range(20)])
 def test_under_noise_of_any_size_the_weights_of_one_row_are_rows(stddev: float, seed: int) -> None:

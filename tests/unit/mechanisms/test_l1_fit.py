@@ -93,6 +93,7 @@ def test_nearly_noiseless_answers_have_a_program_that_ends(moved, monkeypatch):
     assert any("by lp:" in note and "The weights are optimal" in note for note in notes)
 
 
+@pytest.mark.landing
 @pytest.mark.sampled
 @pytest.mark.parametrize("basis", ["marginals", "trigonometric"])
 def test_the_same_answers_make_the_same_rows_under_load_and_with_other_threads(basis, monkeypatch):

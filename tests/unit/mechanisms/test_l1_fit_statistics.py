@@ -61,6 +61,7 @@ def error(table: pd.DataFrame, release: sd.Release) -> float:
     return float(np.mean(distances))
 
 
+@pytest.mark.landing
 def test_the_program_is_within_half_of_multiplicative_weights_and_far_better_than_without_a_pull(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -82,6 +82,7 @@ def test_features_in_chunks_are_those_of_all_points_at_once(monkeypatch: pytest.
         np.testing.assert_array_equal(features.toarray() if share else features, whole)
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("basis", ["mixed", pytest.param("trigonometric", marks=pytest.mark.slow)])
 def test_drawn_rows_keep_relations_that_were_measured_in_products(basis: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with_repeatable_noise(monkeypatch)

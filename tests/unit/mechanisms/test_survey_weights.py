@@ -32,7 +32,7 @@ SCHEMA = sd.Schema(COLUMNS)
 BOUNDS = (1, 1000)
 
 
-def survey(rows: int = 6000, *, seed: int = 1) -> pd.DataFrame:
+def survey(rows: int = 3000, *, seed: int = 1) -> pd.DataFrame:
     """Rows of the north stand for few, of the west for many."""
     rng = np.random.default_rng(seed)
     region = rng.choice(["n", "s", "w"], rows, p=[0.5, 0.3, 0.2])
@@ -169,6 +169,7 @@ def test_blocks_of_a_file_add_up_to_the_same(tmp_path):
     assert pd.read_csv(tmp_path / "t.csv")["perwt"].sum() == pytest.approx(made.release_.model.populations["perwt"])
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("rows", [[1000], [400, 600], [1, 2, 997], [250] * 4])
 def test_parts_of_a_table_that_are_drawn_apart_add_up_to_the_population(rows):
     made = released(survey().astype({"perwt": float}))

@@ -66,6 +66,7 @@ def test_a_format_is_found_and_gives_the_cells_back(name: str) -> None:
         assert kind.cells.write(float(value) if kind.quantity == "number" else value) == cell
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize(
     "cells",
     [
@@ -100,6 +101,7 @@ SEVERAL = {
 """Texts of columns that are not all alike."""
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize(
     ("case", "form"),
     [

@@ -34,6 +34,7 @@ TABLES = {
 }
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize(("table", "kind"), TABLES.values(), ids=TABLES)
 def test_what_is_drafted_is_released_in_the_type_that_it_came_in(table, kind):
     document = draft_schema(FrameSource(table))

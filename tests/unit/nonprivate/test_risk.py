@@ -84,6 +84,7 @@ def test_a_value_is_the_same_however_a_table_writes_it() -> None:
     assert (tables.train.exact == tables.synthetic.exact).all()
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("seeds", [range(1), pytest.param(range(20), marks=pytest.mark.slow)], ids=["once", "20 times"])
 def test_a_planted_copier_is_caught_every_time(seeds: range) -> None:
     caught = 0
@@ -102,6 +103,7 @@ def test_a_bootstrap_fails_by_every_kind_of_attack_and_a_fresh_sample_by_none() 
     assert attacked(train, fresh, holdout).passed
 
 
+@pytest.mark.landing
 def test_what_everybody_may_learn_is_no_risk() -> None:
     train, holdout, fresh = (people(1000, seed).assign(ill=lambda t: t["age"] > 50) for seed in range(3))
     found = attacked(train, fresh, holdout)
@@ -129,6 +131,7 @@ def test_the_result_is_stamped_and_what_may_be_published_holds_no_figure(tmp_pat
     assert all(set(one) == {"measure", "target", "most", "passed"} for one in said["thresholds"])
 
 
+@pytest.mark.landing
 def test_a_threshold_decides_and_chance_does_not() -> None:
     train, holdout, fresh = (people(150, seed) for seed in range(3))
     assert attacked(train, fresh, holdout, thresholds=dict.fromkeys(THRESHOLDS, 0.0)).passed

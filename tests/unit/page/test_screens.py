@@ -295,6 +295,7 @@ def test_the_server_makes_a_screen_in_a_tenth_of_a_second(walked):
         assert min(took) < 0.1, (path, took)
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize(
     "job", ["read", "document", "look", "propose", "plan", "release", "results", "describe", "answer", "compare"]
 )

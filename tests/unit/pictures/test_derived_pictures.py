@@ -72,6 +72,7 @@ def test_a_derived_column_is_said_to_follow_from_what_it_follows_from(
     assert views[name].misfits is None
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("name", DERIVED)
 def test_its_bars_are_the_shares_of_the_synthetic_rows(
     release: sd.SyntheticRelease, views: dict[str, Any], name: str

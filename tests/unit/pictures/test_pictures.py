@@ -139,6 +139,7 @@ RANGES = [
 ]
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.filterwarnings("ignore:epsilon")
 @pytest.mark.parametrize(
     ("low", "width", "kind"),
@@ -273,6 +274,7 @@ def synthetic(release: sd.SyntheticRelease) -> pd.DataFrame:
     return release.sample(5000, random_state=1)
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("schema", [None, SCHEMA], ids=["as they are", "as declared"])
 @pytest.mark.parametrize("name", MODELLED)
 def test_every_picture_with_real_rows_is_stamped(

@@ -66,6 +66,7 @@ def test_a_named_mechanism_has_a_dry_run() -> None:
     assert planned.why == "as you asked"
 
 
+@pytest.mark.landing
 def test_protecting_all_rows_of_a_person_promises_more_error() -> None:
     one, ten = (
         sd.SyntheticRelease(schema=SCHEMA, privacy_unit="person", max_rows_per_unit=most).plan(rows=4000)
@@ -111,6 +112,7 @@ def test_a_plan_that_cannot_be_made_is_refused() -> None:
         sd.SyntheticRelease().plan()
 
 
+@pytest.mark.landing
 def test_open_columns_are_rehearsed_and_their_price_is_said_before_any_spend() -> None:
     levels = {f"c{i}": sd.Categorical(tuple(range(30))) for i in range(4)}
     declared = sd.plan(sd.Schema(levels), rows=6000, epsilon=1.0)

@@ -30,6 +30,7 @@ SCALES = {
 }
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize(
     ("k", "rule", "scale", "digits"),
     [

@@ -102,6 +102,7 @@ def test_tables_in_which_all_persons_are_alike_can_be_asked(neighbors: Neighbors
     assert calibrate(norms, ZCDP(0.1), k=queries.k).noise.stddev > 0
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_the_tables_of_a_database_are_the_sums_over_its_persons(name: str) -> None:
     schema = SCHEMAS[name]

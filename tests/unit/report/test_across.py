@@ -54,6 +54,7 @@ def test_no_release_of_thirty_lists_a_relation_of_independent_columns() -> None:
     ] * 30
 
 
+@pytest.mark.landing
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_a_close_relation_of_two_tables_is_found() -> None:
     found = clear(1, 3.0, related=True)

@@ -75,6 +75,7 @@ def test_every_row_stays_with_probability_one_half(shape, rows, left):
     assert np.abs(rate - 0.5).max() < 6.5 * 0.5 / np.sqrt(1200)  # p = 1e-9 each
 
 
+@pytest.mark.landing
 def test_each_half_is_as_likely_as_what_it_leaves_behind():
     """Exchanging all decisions leaves their law as it is."""
     codes = distinct_rows((2, 2, 3), 8)
@@ -200,6 +201,7 @@ def test_the_order_of_rows_carries_nothing():
     assert np.abs(first - second).max() < 6.2 * np.sqrt(2 * 200)
 
 
+@pytest.mark.landing
 def test_tables_of_three_columns_of_few_cells_are_nearer_to_the_model_too():
     """Twelve binary columns, each depending on all others; pairs alone leave .62 of the plain error."""
     shape, rng = (2,) * 12, np.random.default_rng(3)
@@ -269,6 +271,7 @@ def test_every_cell_is_as_frequent_as_the_model_says():
     assert (np.abs(counts - expected) < 6.2 * np.sqrt(expected)).all()
 
 
+@pytest.mark.landing
 def test_nothing_is_looked_at_inside_groups_where_rows_are_many_or_differ_or_cells_are_the_groups():
     rows = WORK_INSIDE // 6 + 1
     here = inside(np.random.default_rng(0))

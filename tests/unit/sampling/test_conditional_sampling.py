@@ -53,6 +53,7 @@ GIVEN = [
 ]
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize(("given", "particles"), [(GIVEN[0], 0), (GIVEN[3], 500)])
 def test_rows_given_values_have_the_conditional_law_of_the_model(given, particles):
     check_conditional_law(given, particles, draws=150)

@@ -207,6 +207,7 @@ SMALL = {
 }
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize(("library", "dtype"), [(library, one) for library, some in SMALL.items() for one in some])
 def test_fresh_keys_are_different_though_a_small_type_held_the_real_ones(library, dtype):
     """A byte has room for 127 fresh keys: of more, two persons would get one key."""

@@ -112,6 +112,7 @@ def master_value(problem: FitProblem, answers: np.ndarray, entropies: np.ndarray
     return float(scipy.optimize.linprog(cost, A_eq=equality, b_eq=np.append(problem.b, 1.0), bounds=bounds).fun)
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("known", [*KNOWN_PROBLEMS, *PULLED_PROBLEMS], ids=lambda known: known.name)
 def test_the_program_is_never_worse_than_multiplicative_weights(known):
     mixed, alone = L1Program().solve(known.problem), COLUMNS.solve(known.problem)

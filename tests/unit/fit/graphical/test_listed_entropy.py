@@ -65,6 +65,7 @@ def test_pure_noise_in_interactions_is_not_fitted():
     assert np.abs(margin(fitted, (0, 1, 2)) - margin(joint, (0, 1, 2))).sum() < 0.6 * raw
 
 
+@pytest.mark.landing
 def test_skewed_columns_do_not_make_the_fit_worse_than_the_noisy_tables():
     """Many combinations never occur and levels are rare: noise is told by its own metric, not by that of the margins."""
     shape, pairs = (14, 9, 4), list(itertools.combinations(range(3), 2))

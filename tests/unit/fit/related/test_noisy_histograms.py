@@ -79,6 +79,7 @@ def test_a_smooth_histogram_comes_nearer_to_the_truth() -> None:
     assert distance(smooth, SCORES) < 0.75 * distance(plain, SCORES)
 
 
+@pytest.mark.landing
 def test_a_value_that_many_have_keeps_its_share() -> None:
     smooth, _ = releases_of("atom", 20.0)
     assert np.abs(smooth[:, :, 17] - 1500).mean() < 3 * 20.0

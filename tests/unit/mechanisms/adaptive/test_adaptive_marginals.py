@@ -184,6 +184,7 @@ BORDERS = [
 ]
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("budget", [BUDGET, PureDP(1.0)], ids=["gaussian", "laplace"])
 @pytest.mark.parametrize("settings", BORDERS, ids=str)
 def test_every_setting_within_its_range_ends_in_a_release(settings, budget):

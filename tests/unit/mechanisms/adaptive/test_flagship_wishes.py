@@ -53,6 +53,7 @@ def noise_of_tables(**wishes) -> dict[tuple[int, ...], float]:
     return {clique: precision**-0.5 for clique, precision in precisions.items() if len(clique) == 2}
 
 
+@pytest.mark.landing
 def test_what_the_workload_wishes_is_measured_with_less_noise_than_the_rest_and_than_without_a_wish():
     measured, every = noise_of_tables(workload=[("a", "b"), ("c", "e")]), noise_of_tables()
     wished = {(0, 1), (2, 4)}

@@ -151,6 +151,7 @@ def test_a_table_of_few_cells_is_released_by_its_interactions(neighbors):
     assert not [m for m in release.measurements if isinstance(m.queries, Marginals) and len(m.queries.cliques[0]) > 1]
 
 
+@pytest.mark.landing
 def test_the_error_of_triples_is_no_larger_than_that_of_the_best_unbiased_way():
     table = bits(4000)
     sizes, workload = [2] * 6, tables(6, 3)

@@ -129,5 +129,6 @@ def test_a_strong_product_is_asked_again_alone_and_kept():
     assert np.mean(kept) > 0.72  # of .89; of one release .79 ± .03, and .63 when it was asked once, with all others
 
 
+@pytest.mark.landing
 def test_what_is_known_well_is_not_asked_again(of_many_rows):
     assert len(products_of(of_many_rows)) == 1

@@ -146,6 +146,7 @@ def test_counts_with_hardly_any_noise_stay_as_they_are(neighbours, stddev):
     )
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("cells", [1, 2, 3, 4, 5, 31, 33, 300])
 @pytest.mark.parametrize("total", [1.0, 1e6])
 def test_any_counts_have_estimates_with_the_right_sum(cells, total):

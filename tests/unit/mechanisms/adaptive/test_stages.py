@@ -91,6 +91,7 @@ def test_a_stage_leaves_the_state_that_it_was_given_alone(stage, known, account)
     assert (dict(known.ridges), dict(known.zeros)) == (ridges, zeros)
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize(("most", "levels"), [(0.2, 1), (0.25, 2)])
 def test_the_levels_of_the_one_ways_stay_within_their_limit(most, levels, known, account):
     """At .25 two columns' second level just fits: sums of shares are compared up to rounding."""

@@ -71,6 +71,7 @@ def test_counts_inside_duckdb_are_those_of_the_dataframe(database):
         np.testing.assert_array_equal(counted, expected)
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("push_down", [False, True])
 @pytest.mark.parametrize("adjacency", [Adjacency(), Adjacency(unit="person", rows=2)])
 def test_a_room_gives_the_integers_of_the_dataframe(database, push_down, adjacency):

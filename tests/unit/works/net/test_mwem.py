@@ -57,6 +57,7 @@ def test_without_noise_the_worst_query_is_chosen(monkeypatch):
     assert chosen == [int(np.argmax(np.abs(QUERIES.sums(CODES) - uniform)))]
 
 
+@pytest.mark.landing
 @pytest.mark.sampled
 @pytest.mark.parametrize("budget", [PureDP(1.0), ApproxDP(1.0, 1e-6)])
 def test_replay_beats_the_single_update_by_far(budget):

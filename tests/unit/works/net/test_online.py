@@ -94,6 +94,7 @@ def test_a_session_costs_its_loss_when_opened_and_nothing_when_asked(name, neigh
     assert release.output.support.weights.sum() == pytest.approx(1)
 
 
+@pytest.mark.landing
 def test_multiplicative_weights_learn_the_table():
     session = PrivateMultiplicativeWeights(DOMAIN, queries=QUERIES.k).open(
         curator_of(TABLE, SCHEMA, ApproxDP(2.0, 1e-6))
@@ -154,6 +155,7 @@ def test_answers_keep_the_bound_at_its_settings(bound):
     assert errors.max() <= best.error
 
 
+@pytest.mark.landing
 def test_bounds_fall_with_rows_and_rise_with_cells():
     errors = [pmw_bound(100, cells=16, rows=n, epsilon=1.0, beta=0.05).error / n for n in (10**4, 10**5, 10**6)]
     assert errors[0] > errors[1] > errors[2]

@@ -18,6 +18,7 @@ TABLE = binary_table(SCHEMA, CODES)
 TRUTH = QUERIES.sums(CODES)
 
 
+@pytest.mark.landing
 @pytest.mark.sampled
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
 @pytest.mark.parametrize("budget", [PureDP(2.0), ApproxDP(2.0, 1e-6)])

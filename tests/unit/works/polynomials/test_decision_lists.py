@@ -132,6 +132,7 @@ def test_coefficients_of_full_order_answer_every_input_exactly(rows):
         assert coefficients @ parities == pytest.approx(truth, abs=1e-3)
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize(("order", "error"), [(1, 0.4), (2, 1 / 6), (3, 1 / 16), (4, 0.0)])
 def test_errors_of_four_rules_are_those_of_the_table(order, error):
     assert max(pattern_table(r, order).error for r in range(5)) == pytest.approx(error, abs=1e-6)

@@ -108,6 +108,7 @@ def test_without_noise_the_bracket_contains_the_truth(order, neighbors, monkeypa
         assert bracket.lower - 1e-6 <= truth(frame, query) <= bracket.upper + 1e-6
 
 
+@pytest.mark.landing
 @pytest.mark.sampled
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 @pytest.mark.parametrize("neighbors", BOTH)
@@ -175,6 +176,7 @@ def test_more_than_the_budget_is_refused():
         ParityRelease(2, spend=PureDP(2.0)).release(curator(table(), PureDP(1.0)))
 
 
+@pytest.mark.landing
 def test_optimal_weights_beat_uniform_ones_for_what_they_are_planned_for():
     frame = table(2000)
     query = conjunction(dict.fromkeys(NAMES[:4], 1))

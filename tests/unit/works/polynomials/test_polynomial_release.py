@@ -159,6 +159,7 @@ def test_the_norms_of_the_average_learner_are_those_of_all_rows(order):
     np.testing.assert_array_equal(statistic.sums(codes), features.sum(axis=0))
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize(("r", "degree"), [(1, 6), (2, 9), (4, 12), (8, 15)])
 def test_the_degrees_of_r_of_sixteen(r, degree):
     values = (0.0,) * r + (1.0,) * (17 - r)

@@ -128,6 +128,7 @@ def test_all_levels_without_a_price_give_the_query_itself(shape, k):
     assert optimal_coefficients(shape(k), k, (0.0,) * (k + 1)).error < 1e-9
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("k", [48, 56, 64, 80])
 def test_a_wide_conjunction_is_no_worse_than_by_the_chebyshev_polynomial(k):
     for degree in (2, 7, k // 4, k // 2):

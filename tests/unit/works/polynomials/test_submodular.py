@@ -65,6 +65,7 @@ def test_each_true_literal_adds_no_more_to_a_larger_set_than_to_a_smaller(query)
             assert value(small | {added}) - value(small) >= value(large | {added}) - value(large) - 1e-12
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("order", [1, 3])
 @pytest.mark.parametrize("query", QUERIES)
 def test_without_noise_an_answer_is_off_by_no_more_than_its_stated_bias(monkeypatch, query, order):
@@ -98,6 +99,7 @@ def test_the_standard_error_is_that_of_the_noise_where_blocks_share_parities(nei
     assert 0.25 < ratio < 2.7
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize(("k", "order"), [(3, 1), (4, 2), (6, 2), (8, 3), (8, 8)])
 def test_no_query_of_the_class_has_a_larger_bias(k, order):
     rng = np.random.default_rng(0)

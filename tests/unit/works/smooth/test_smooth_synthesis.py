@@ -64,6 +64,7 @@ def wide(d: int, rows: int) -> tuple[pd.DataFrame, Schema]:
     return pd.DataFrame(values, columns=names), Schema({name: Continuous(-1, 1) for name in names})
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -205,6 +206,7 @@ def test_random_terms_are_different_and_a_draw_from_all():
     assert {factor.degree for term in terms for factor in term} == {1, 2, 3}
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("variant", ["exact", "practical"])
 @pytest.mark.parametrize(
     ("loss", "law", "drawn"),

@@ -94,6 +94,7 @@ def test_fingerprints_depend_on_the_salt_and_lie_in_the_field():
     assert not np.array_equal(found, fingerprints(keys, salt=b"2"))
 
 
+@pytest.mark.landing
 @pytest.mark.sampled
 @pytest.mark.parametrize("kind", [CountSketch, SignProjection])
 def test_projections_answer_without_bias_and_with_the_stated_variance(kind):

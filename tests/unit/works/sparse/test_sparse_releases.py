@@ -39,6 +39,7 @@ def curator(table=TABLE, loss=LOSS, neighbors="replace_one", **options):
     return Curator(table, budget=loss, neighbors=neighbors, **options)
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("neighbors", BOTH)
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_the_loss_is_what_was_lost_and_covers_every_item(name, neighbors):

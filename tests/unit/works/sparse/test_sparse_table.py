@@ -92,6 +92,7 @@ def adversarial_updates(step, *, alpha, slots, members, supports, rng):
         updates += 1
 
 
+@pytest.mark.landing
 @pytest.mark.sampled
 @pytest.mark.parametrize(
     ("alpha", "seed"), [(0.2, 0), (0.2, 1), *(pytest.param(0.1, seed, marks=pytest.mark.slow) for seed in range(3))]

@@ -50,6 +50,7 @@ def test_damaged_arrays_of_a_session_are_refused(tmp_path):
             resume_session(tmp_path / "s", curator)
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("neighbors", BOTH)
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_the_cost_is_fixed_when_a_session_opens_and_is_what_the_ledger_lost(loss, neighbors, tmp_path):
@@ -69,6 +70,7 @@ def test_the_cost_is_fixed_when_a_session_opens_and_is_what_the_ledger_lost(loss
         SparseWeights(spend=loss.fraction(0.51)).open(curator)
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("update", ["projection", "paper"])
 @pytest.mark.parametrize("neighbors", BOTH)
 def test_without_noise_checked_answers_are_within_alpha_and_measured_ones_exact(neighbors, update, monkeypatch):
@@ -130,6 +132,7 @@ def test_settings_out_of_range_are_refused(setting):
 STREAM = [study(70 * i % 900, 70 * i % 900 + 150 + i) for i in range(24)]
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 @pytest.mark.parametrize("update", ["projection", "paper"])
 def test_a_resumed_session_answers_as_if_it_had_never_been_saved(update, loss, tmp_path, monkeypatch):
