@@ -139,6 +139,23 @@ class Histories:
                 return one.days, one.second
         return (key,)
 
+    def without(self, left_out: Mapping[tuple[int, str], Sequence[int]]) -> Histories:
+        """Return the distribution in which attributes never have some cells, by table and attribute.
+
+        The odds of their other cells stay.  An attribute without other cells stays as it is.
+        """
+        conditionals = dict(self.conditionals)
+        for key, cells in left_out.items():
+            base = conditionals[key].base.copy()
+            base[:, cells] = IMPOSSIBLE
+            if (base > IMPOSSIBLE / 2).any(axis=1).all():
+                conditionals[key] = replace(conditionals[key], base=base)
+        return Histories(self.layout, conditionals)
+
+    def never_draws(self, key: tuple[int, str], cell: int) -> bool:
+        """Return whether no row has a cell of an attribute, whatever was drawn before."""
+        return bool((self.conditionals[key].base[:, cell] <= IMPOSSIBLE / 2).all())
+
     def draw(
         self,
         persons: int,

@@ -12,7 +12,14 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from synthdp.answers.error_bars.misfit_shares import MisfitShare
-from synthdp.answers.related.unfit import Unusual, persons_by_noise, unfit_values, unusual_persons
+from synthdp.answers.related.unfit import (
+    Unusual,
+    persons_by_noise,
+    unfit_values,
+    unproven_persons_notes,
+    unproven_places,
+    unusual_persons,
+)
 from synthdp.checks import check_number, check_share, check_whole
 from synthdp.curator import Curator
 from synthdp.domain.fresh_keys import check_enough_keys
@@ -44,6 +51,7 @@ from synthdp.randomness import RandomState, generator
 from synthdp.release import Release, load, save
 from synthdp.report import write_report
 from synthdp.sampling.database_model import DatabaseModel, outer_schema
+from synthdp.sampling.restriction import without_places
 from synthdp.schema.database import DatabaseSchema, database_schema_given
 from synthdp.schema.relation import Relation
 from synthdp.schema.schema import Reviewable, Schema
@@ -260,19 +268,28 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         return takes
 
     def _with_unfit(self) -> tuple[list[Unusual], Unusual | None, dict[str, MisfitShare | None]]:
-        """Add receipt notes on unusual persons, too few persons and out-of-domain values, and return the three.
+        """Leave values that noise explains out of the model, and add receipt notes on them and on what does not fit.
 
-        They come from noisy answers, so they cost nothing.
+        Left out are missing values, and labels for others in discovered columns.  Unusual persons, too few persons and
+        out-of-domain values are returned.  All comes from noisy answers, so it costs nothing.
         """
-        layout, measured = self.release_.output.layout, self.release_.measurements
-        found, failed = first_that_works(
-            lambda: (unusual_persons(layout, measured), persons_by_noise(measured), unfit_values(layout, measured)),
-            lambda: ([], None, {}),
-        )
-        unusual, few, self.misfits_ = found
+        model, measured = self.release_.output, self.release_.measurements
+        layout = model.layout
+
+        def looked() -> tuple[list[Unusual], Unusual | None, Any, tuple[str, ...], DatabaseModel]:
+            unproven = unproven_places(layout, measured)
+            hidden = unproven_persons_notes(unproven, layout.schema)
+            made = without_places(model, unproven)
+            return (
+                unusual_persons(layout, measured), persons_by_noise(measured), unfit_values(layout, measured), hidden, made
+            )  # fmt: skip
+
+        found, failed = first_that_works(looked, lambda: ([], None, {}, (), model))
+        unusual, few, self.misfits_, hidden, made = found
         shares = {f"{name}.{column}": one for name, some in self.misfits_.items() for column, one in some.items()}
-        receipt = self.receipt_.noted(*unusual_notes(unusual), *few_persons(few), *misfit_notes(shares))
-        self.release_ = replace(self.release_, receipt=receipt).salvaged("a look at what does not fit", failed)
+        receipt = self.receipt_.noted(*unusual_notes(unusual), *few_persons(few), *misfit_notes(shares), *hidden)
+        self.release_ = replace(self.release_, output=made, receipt=receipt)
+        self.release_ = self.release_.salvaged("a look at what does not fit", failed)
         self.receipt_ = self.release_.receipt
         return unusual, few, shares
 

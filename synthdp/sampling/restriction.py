@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +16,10 @@ from synthdp.distribution.protocol import Distribution
 from synthdp.domain.refinement import Refinement
 from synthdp.errors import ParameterError
 from synthdp.sampling.synthetic_model import SyntheticModel
+from synthdp.schema.rules_across import Place
+
+if TYPE_CHECKING:
+    from synthdp.sampling.database_model import DatabaseModel
 
 
 def without_points(model: SyntheticModel, points: Iterable[tuple[str, int]]) -> SyntheticModel:
@@ -39,6 +44,28 @@ def without_points(model: SyntheticModel, points: Iterable[tuple[str, int]]) -> 
     for name, some in chosen.items():
         model = _without(model, name, some)
     return model
+
+
+def without_places(model: DatabaseModel, points: Iterable[tuple[Place, int]]) -> DatabaseModel:
+    """Return the model of several tables with probability 0 for some grid points of its columns.
+
+    A row has the other cells of the column with the odds that it had.  A column without other cells stays as it is.
+    Callers use the result to draw rows without, for example, missing values.
+
+    Parameters
+    ----------
+    model
+        The model.
+    points
+        Pairs of a table and column, and a grid point.  Grid points without a cell of their own are ignored.
+    """
+    left_out: dict[tuple[int, str], list[int]] = {}
+    for (table, column), index in points:
+        key = model.layout.position(table), column
+        cell = model.layout.axis(*key).cell_of_alone(index)
+        if cell is not None:
+            left_out.setdefault(key, []).append(cell)
+    return replace(model, histories=model.histories.without(left_out)) if left_out else model
 
 
 def _without(model: SyntheticModel, name: str, indices: Sequence[int]) -> SyntheticModel:

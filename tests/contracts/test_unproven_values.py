@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, strategies as st
+from no_noise import with_repeatable_noise
 from scipy import stats
 
 import synthdp as sd
@@ -93,6 +94,18 @@ def test_a_value_that_a_rule_asks_for_is_kept() -> None:
     frame.loc[frame["a"], "b"] = np.nan
     found = release(frame, schema=schema, epsilon=0.5)
     assert found["b"][found["a"].astype(bool)].isna().all()
+
+
+def test_a_complete_column_from_which_another_is_computed_comes_out_complete(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_repeatable_noise(monkeypatch)
+    columns = {"a": sd.Integer(0, 9, nullable=True), "b": sd.Integer(0, 19, nullable=True)}
+    frame = pd.DataFrame({"a": pd.array(np.arange(600) % 10, "Int64")})
+    found = [
+        release(frame, schema=sd.Schema(columns, constraints=[sd.Derived("b", "a * 2")]), epsilon=0.1)
+        for _ in range(12)
+    ]
+    assert all(one.notna().all().all() for one in found)
+    assert all((one["b"] == 2 * one["a"]).all() for one in found)
 
 
 def test_a_column_of_nothing_but_missing_values_stays_missing() -> None:

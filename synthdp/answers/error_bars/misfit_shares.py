@@ -6,8 +6,8 @@ Everything is post-processing of noisy answers that the mechanism paid for.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 from synthdp.domain.domain import Domain
 from synthdp.domain.grid import grid_of
@@ -15,7 +15,8 @@ from synthdp.measurements import Measurements, NoiseLaw, beyond_noise, by_noise_
 from synthdp.queries.contingency import NoisyTable
 from synthdp.queries.protocol import CellCounting
 from synthdp.sampling.synthetic_model import SyntheticModel
-from synthdp.schema.columns import DISCOVERED
+from synthdp.schema.columns import DISCOVERED, Column
+from synthdp.schema.derived import Derived
 from synthdp.schema.schema import Schema
 
 SURELY = 1.645
@@ -23,6 +24,12 @@ SURELY = 1.645
 
 MOST_NAMED = 10
 """Most columns named in one sentence of a receipt.  A safety limit."""
+
+MOST_ROWS = "rows may have one"
+"""Words for an upper bound on the missing values of one table, after its number."""
+
+Point = TypeVar("Point", bound=Hashable)
+"""Type by which a caller of `by_noise` names a grid point of a column."""
 
 
 class MisfitShare(NamedTuple):
@@ -63,7 +70,7 @@ def misfit_shares(model: SyntheticModel, measurements: Sequence[Measurements]) -
     shares: dict[str, MisfitShare | None] = {}
     for name, column in model.schema.items():
         hidden = grid_of(column).hidden
-        found = PointCount(0.0, 0.0) if hidden is None else _pooled(counted, name, hidden)
+        found = PointCount(0.0, 0.0) if hidden is None else _counts(counted, name, hidden)
         if found is None:
             shares[name] = None
             continue
@@ -78,53 +85,82 @@ def misfit_columns(shares: Mapping[str, MisfitShare | None]) -> dict[str, Misfit
     return {name: one for name, one in known.items() if one.share > beyond_noise(one.stddev, len(known))}
 
 
-def _pooled(counted: Sequence[_Counted], name: str, index: int) -> PointCount | None:
+def pooled(found: Iterable[PointCount]) -> PointCount | None:
     """Return the count of one grid point, averaged by precision over all answers that count it alone.
 
-    Return ``None`` if no answer counts it alone.
+    Return ``None`` without such an answer.
     """
-    found = [count for one in counted for count in one.counts_of(name, index)]
-    if not found:
+    counts = list(found)
+    if not counts:
         return None
-    precision = sum(count.stddev**-2 for count in found)
-    rows = sum(count.rows * count.stddev**-2 for count in found) / precision
-    return PointCount(rows, precision**-0.5, all(count.normal for count in found))
+    precision = sum(count.stddev**-2 for count in counts)
+    rows = sum(count.rows * count.stddev**-2 for count in counts) / precision
+    return PointCount(rows, precision**-0.5, all(count.normal for count in counts))
+
+
+def special_points(schema: Schema) -> list[tuple[str, int]]:
+    """Return the grid points that synthetic rows have only if noise does not explain their counts, by column.
+
+    These are missing values, and the label for others in a discovered column.  Columns that a rule names are left out,
+    but not those from which another is only computed.
+    """
+    named = {name for rule in schema.constraints if not isinstance(rule, Derived) for name in rule.names}
+    found = []
+    for name, column in schema.items():
+        grid = grid_of(column)
+        if name not in named and not column.names_rows:
+            found += [(name, grid.null)] if grid.null is not None else []
+            found += [(name, grid.other)] if column.source == DISCOVERED and grid.other < grid.regular else []
+    return found
+
+
+def by_noise(counts: Mapping[Point, PointCount | None]) -> dict[Point, PointCount]:
+    """Return the counts that noise alone explains; synthetic rows should not have their grid points.
+
+    Each count is tested by its own noise distribution, all of them together by `findings`.  Grid points without a count
+    are left out.
+    """
+    known = {point: count for point, count in counts.items() if count is not None}
+    ordered = sorted(known, key=lambda point: known[point].chance)
+    return {point: known[point] for point in ordered[findings([count.chance for count in known.values()]) :]}
 
 
 def unproven_points(model: SyntheticModel, measurements: Sequence[Measurements]) -> dict[tuple[str, int], PointCount]:
-    """Return the grid points whose noisy counts noise alone explains; synthetic rows should not have them.
-
-    Candidates are missing values, and the label for others in a discovered column.  Columns that a rule names and grid
-    points without a count are left out.  Each count is tested by its own noise distribution, all of them together by
-    `findings`.
-    """
-    named = {name for rule in model.schema.constraints for name in rule.names}
-    asked = []
-    for name, column in model.schema.items():
-        grid = grid_of(column)
-        if name not in named and not column.names_rows:
-            asked += [(name, grid.null)] if grid.null is not None else []
-            asked += [(name, grid.other)] if column.source == DISCOVERED and grid.other < grid.regular else []
+    """Return the `special_points` of one table whose noisy counts noise alone explains, with these counts."""
+    asked = special_points(model.schema)
     counted = [_Counted.of_answers(one) for one in measurements] if asked else []
-    counts = {(name, index): _pooled(counted, name, index) for name, index in asked}
-    known = {place: count for place, count in counts.items() if count is not None}
-    ordered = sorted(known, key=lambda place: known[place].chance)
-    return {place: known[place] for place in ordered[findings([count.chance for count in known.values()]) :]}
+    return by_noise({point: _counts(counted, *point) for point in asked})
 
 
-def unproven_notes(unproven: Mapping[tuple[str, int], PointCount], schema: Schema) -> tuple[str, ...]:
+def unproven_notes(
+    unproven: Mapping[tuple[str, int], PointCount], columns: Mapping[str, Column], *, most: str = MOST_ROWS
+) -> tuple[str, ...]:
     """Return the receipt note on missing values hidden by noise, or nothing.
 
-    The note names the columns, and an upper bound on the rows with a missing value.
+    The note names the columns, and an upper bound on the missing values of each.
+
+    Parameters
+    ----------
+    unproven
+        The counts that noise explains, by the name of a column and a grid point.
+    columns
+        The declarations of these columns.
+    most
+        Words for the upper bound.
     """
-    hidden = {name: count for (name, index), count in unproven.items() if index == grid_of(schema[name]).null}
+    hidden = {name: count for (name, index), count in unproven.items() if index == grid_of(columns[name]).null}
     if not hidden:
         return ()
-    most = max(max(count.rows, 0.0) + SURELY * count.stddev for count in hidden.values())
+    bound = max(max(count.rows, 0.0) + SURELY * count.stddev for count in hidden.values())
     named = ", ".join(repr(name) for name in list(hidden)[:MOST_NAMED])
     more = f" and {len(hidden) - MOST_NAMED} more" if len(hidden) > MOST_NAMED else ""
     said = f"no synthetic value is missing in column {named}{more}, because noise explains the number of missing values"
-    return (f"{said}: up to about {most:,.0f} rows may have one",)
+    return (f"{said}: up to about {bound:,.0f} {most}",)
+
+
+def _counts(counted: Sequence[_Counted], name: str, index: int) -> PointCount | None:
+    """Return the pooled count of one grid point of a column; ``None`` if no answer counts it alone."""
+    return pooled(count for one in counted for count in one.counts_of(name, index))
 
 
 class _Counted(NamedTuple):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -34,6 +34,7 @@ from synthdp.answers.related.measured import by_noisy_table
 from synthdp.answers.related.replicates import DatabaseReplicates, pool_size, refitted
 from synthdp.answers.related.resolved import Asked, Asking, Features
 from synthdp.answers.related.terms import Term
+from synthdp.answers.related.unfit import unproven_places
 from synthdp.answers.suitable import ends_of
 from synthdp.arrays import BoolArray, FloatArray, IntArray
 from synthdp.errors import ParameterError
@@ -125,7 +126,9 @@ class DatabaseAsker:
             return self._quantile(asked, question)
         measured = by_noisy_table(self.model.layout, self.measurements, self.known, asked)
         if measured is not None:
-            return self._shown(asked, {}, np.array([measured[0]]), np.array([measured[1]]), [MEASURED])
+            found = self._shown(asked, {}, np.array([measured[0]]), np.array([measured[1]]), [MEASURED])
+            left_out = ~np.isnan(self._left_out(asked, 1))
+            return replace(found, lower=np.where(left_out, 0.0, found.lower)) if left_out.any() else found
         features = asked.features(self.persons)
         estimate, chance = self._estimated(asked, features)
         stddev = np.hypot(self._error(asked, features, estimate), chance)
@@ -190,9 +193,8 @@ class DatabaseAsker:
         """
         sums = features.sums(self.weights)
         counted = sums[1] if isinstance(asked.question, Share) else sums[0]
-        rows = self._rows_of(asked.of)
-        unseen = self._unseen_rows(asked, rows)
-        unseen *= np.exp(-counted / max(unseen, 1e-9))
+        unseen = self._unseen_rows(asked, np.nan_to_num(self._left_out(asked, features.size)) / STUDENT)
+        unseen *= np.exp(-counted / np.maximum(unseen, 1e-9))
         drawn = np.maximum(counted - asked.features(self.replicates.drawn).sums(self.replicates.base)[-1], 0.0)
         scale = np.maximum(sums[0], 1.0) if isinstance(asked.question, Share) else 1.0
         return np.asarray(np.sqrt(stddev**2 + (unseen**2 + drawn) / scale**2))
@@ -206,9 +208,9 @@ class DatabaseAsker:
         numbers of child rows has the noise of these numbers.
         """
         sums = features.sums(self.weights)
-        unseen, term = self._unseen_rows(asked, self._rows_of(asked.of)), asked.terms[question.column]
+        unseen, term = self._unseen_rows(asked, 0.0), asked.terms[question.column]
         if term.child >= 0:
-            hidden = unseen * np.exp(-np.abs(sums[1]) / max(unseen, 1e-9)) / np.maximum(sums[0], 1.0)
+            hidden = unseen * np.exp(-np.abs(sums[1]) / np.maximum(unseen, 1e-9)) / np.maximum(sums[0], 1.0)
             return np.asarray(np.hypot(stddev, hidden))
         if asked.column(question.column) is None:
             return stddev
@@ -216,18 +218,49 @@ class DatabaseAsker:
         widest = (most - least) / (2 * STUDENT)
         return np.where(sums[0] <= STUDENT * unseen, np.fmax(stddev, widest), stddev)
 
-    def _unseen_rows(self, asked: Asked, rows: FloatArray) -> float:
-        """Return how many rows noise hides: the noise of persons with such a column, times the rows of such a person."""
-        each = float(self.weights @ rows) / max(float(self.weights @ (rows > 0)), 1.0)
-        return self.known.unseen([*asked.terms.values()], asked.layout) * self.known.total * max(each, 1.0)
+    def _unseen_rows(self, asked: Asked, left_out: FloatArray | float) -> FloatArray:
+        """Return how many rows noise hides: the noise of persons with such a column, times the rows of such a person.
 
-    def _rows_of(self, table: int) -> FloatArray:
-        """Return the number of rows of a table that each drawn person has, (persons,).
+        If persons are counted by their rows in a table below, each may have one such row, so its rows count.
 
-        Noise of one person is noise of all the rows that such a person has.
+        ``left_out`` are persons beyond this noise, for each answer.
         """
-        owner = self.persons.places(table, 0)
-        return np.bincount(owner, minlength=len(self.persons)).astype(np.float64)
+        below = {one.table for one in asked.terms.values() if asked.of in asked.layout.ancestors(one.table)}
+        each = max(self._rows_each(table) for table in {asked.of, *below})
+        noise = self.known.unseen([*asked.terms.values()], asked.layout) * self.known.total
+        return np.asarray((noise + left_out) * max(each, 1.0))
+
+    def _left_out(self, asked: Asked, size: int) -> FloatArray:
+        """Return the noisy number of persons, (size,), of each answer that is about values alone that are left out.
+
+        Noise explains these values, so the model has none of them.  NaN for other answers.
+        """
+        found = np.full(size, np.nan)
+        term = asked.one_column()
+        hidden = {} if term is None else self._hidden.get((term.table, term.name), {})
+        if term is None or not hidden:
+            return found
+        answer = asked.answers_of_points(term)
+        known = np.isin(np.arange(len(answer)), [*hidden])
+        for one in {*answer[known].tolist()} - {-1, *answer[~known].tolist()}:
+            found[one] = sum(max(hidden[int(point)], 0.0) for point in np.flatnonzero(answer == one))
+        return found
+
+    @cached_property
+    def _hidden(self) -> dict[tuple[int, str], dict[int, float]]:
+        """Noisy numbers of persons with the values that the release left out, by table and column, and by grid point."""
+        layout, found = self.model.layout, dict[tuple[int, str], dict[int, float]]()
+        for ((table, column), index), count in unproven_places(layout, self.measurements).items():
+            key = layout.position(table), column
+            cell = layout.axis(*key).cell_of_alone(index)
+            if cell is not None and self.model.histories.never_draws(key, cell):
+                found.setdefault(key, {})[index] = count.rows
+        return found
+
+    def _rows_each(self, table: int) -> float:
+        """Return the mean number of rows of a table that drawn persons have who have any."""
+        rows = np.bincount(self.persons.places(table, 0), minlength=len(self.persons)).astype(np.float64)
+        return float(self.weights @ rows) / max(float(self.weights @ (rows > 0)), 1.0)
 
     def _attenuated(self, asked: Asked, estimate: FloatArray) -> FloatArray:
         """Return the error of a correlation, (size,), from the relation inside bins, which the model lacks.

@@ -7,20 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synthdp.answers.expressions import Node, comparisons_of, points_where, truth
 from synthdp.answers.grouping import leaf_means, numbers_of
 from synthdp.answers.leaves import FineBinEstimates, Histogram, effective_counts, gls_fine_bins, intraclass_correlation
 from synthdp.answers.questions import Count, Mean, Share, Sum
 from synthdp.answers.related.known import MeasuredDatabase, noisy_person_tables
 from synthdp.answers.related.resolved import Asked
-from synthdp.answers.related.terms import ROWS, Term, column_of
+from synthdp.answers.related.terms import ROWS, Term, column_of, points_met
 from synthdp.arrays import FloatArray
 from synthdp.domain.axis import Axis
-from synthdp.domain.grid import grid_of
 from synthdp.domain.histories import Layout
 from synthdp.measurements import Measurements
 from synthdp.queries.related.person_tables import Kind
-from synthdp.schema.schema import Schema
 
 
 def by_noisy_table(
@@ -46,12 +43,12 @@ def by_noisy_table(
     schema = layout.schema.tables[layout.schema.root]
     if noisy is None or (term.child < 0 and term.name not in schema):
         return None
-    inside = _where(layout, term, question.where)
+    inside = points_met(layout, term, question.where).astype(np.float64)
     match question:
         case Count():
             values = inside
         case Share():
-            values = inside * _where(layout, term, question.condition)
+            values = inside * points_met(layout, term, question.condition)
         case _:
             numbers, there = numbers_of(column_of(layout, term))
             inside = inside * there
@@ -136,14 +133,3 @@ def _is_of_parts(axis: Axis) -> bool:
     Classes of round numbers cut every bin, so a table of them is not combined with others.
     """
     return bool((np.bincount(axis.cells, minlength=axis.size)[:-1] == 1).all())
-
-
-def _where(layout: Layout, term: Term, node: Node | None) -> FloatArray:
-    """Return 1 for each grid point of a term that meets a condition, else 0, (releasable,); 1 without a condition."""
-    column = column_of(layout, term)
-    if node is None:
-        return np.ones(grid_of(column).releasable)
-    names = {one.column for one in comparisons_of(node)}
-    schema = Schema(dict.fromkeys(names, column))
-    found = {one: points_where(one, schema) for one in comparisons_of(node)}
-    return truth(node, found).astype(np.float64)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from synthdp.answers.expressions import Both, Node, comparisons_of, truth
+from synthdp.answers.grouping import groups_of
 from synthdp.answers.moments import moment, pearson, positive
 from synthdp.answers.question_partition import MOST_CELLS
 from synthdp.answers.questions import (
@@ -27,7 +28,7 @@ from synthdp.answers.questions import (
     Variance,
 )
 from synthdp.answers.related.drawn import Drawn
-from synthdp.answers.related.terms import Term, column_of, deepest, term_of
+from synthdp.answers.related.terms import Term, axis_of_term, column_of, deepest, points_met, term_of
 from synthdp.answers.suitable import check_numbers, check_order, check_weight
 from synthdp.arrays import BoolArray, FloatArray, IntArray
 from synthdp.domain.histories import Layout
@@ -157,6 +158,31 @@ class Asked:
             case Correlation():
                 return pearson(sums.reshape(3, 3, -1))
         return np.asarray(sums[0])
+
+    def one_column(self) -> Term | None:
+        """Return the only column that a question for counts or shares names; ``None`` for other questions."""
+        terms = {*self.terms.values()}
+        if (
+            not isinstance(self.question, Marginal | Count | Share)
+            or len(terms) != 1
+            or len(_groups(self.question)) > 1
+        ):
+            return None
+        (term,) = terms
+        return term if term.child < 0 else None
+
+    def answers_of_points(self, term: Term) -> IntArray:
+        """Return the position of the answer that rows at each grid point of `one_column` count for, (releasable,).
+
+        It is -1 for none.
+        """
+        nodes = _conditions(self.question)
+        met = points_met(self.layout, term, nodes[-1] if nodes else None)
+        bins = dict(self.question.bins) if isinstance(self.question, Marginal) else {}
+        for name in _groups(self.question):
+            groups, _ = groups_of(column_of(self.layout, term), axis_of_term(self.layout, term), bins.get(name))
+            return np.where(met, groups[: len(met)], -1)
+        return np.where(met, 0, -1)
 
     def _met(self, drawn: Drawn, node: Node | None) -> BoolArray:
         """Return which rows of the counted table meet a condition, (rows,); all rows without a condition.

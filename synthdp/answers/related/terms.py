@@ -8,12 +8,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
+from synthdp.answers.expressions import Node, comparisons_of, points_where, truth
+from synthdp.arrays import BoolArray
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import axis_of, finest_axis
+from synthdp.domain.grid import grid_of
 from synthdp.domain.histories import BINS, Layout, axis_of_column
 from synthdp.errors import ParameterError
 from synthdp.schema.column import Column
 from synthdp.schema.columns import Integer
+from synthdp.schema.schema import Schema
 
 ROWS = "rows"
 """Word for the number of child rows in names, as in ``visits.rows``."""
@@ -82,6 +88,19 @@ def column_of(layout: Layout, term: Term) -> Column:
     if term.summary == ROWS:
         return Integer(0, layout.tables[term.child].at_most)
     return layout.schema.tables[layout.schema.names[term.table]].outputs[term.name]
+
+
+def points_met(layout: Layout, term: Term, node: Node | None) -> BoolArray:
+    """Return a mask of a term's grid points that meet a condition about this term alone, (releasable,).
+
+    All meet a condition that is ``None``.
+    """
+    column = column_of(layout, term)
+    if node is None:
+        return np.ones(grid_of(column).releasable, np.bool_)
+    names = {one.column for one in comparisons_of(node)}
+    schema = Schema(dict.fromkeys(names, column))
+    return truth(node, {one: points_where(one, schema) for one in comparisons_of(node)})
 
 
 def axis_of_term(layout: Layout, term: Term) -> Axis:

@@ -1,4 +1,4 @@
-"""Noisy numbers of persons with unusual rows, and of out-of-domain values, in a release of several tables.
+"""Noisy numbers of persons with unusual rows, out-of-domain values or missing ones, in a release of several tables.
 
 The module is post-processing of noisy tables.
 """
@@ -6,14 +6,26 @@ The module is post-processing of noisy tables.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from synthdp.answers.error_bars.misfit_shares import MisfitShare
+from synthdp.answers.error_bars.misfit_shares import (
+    MisfitShare,
+    PointCount,
+    by_noise,
+    pooled,
+    special_points,
+    unproven_notes,
+)
 from synthdp.answers.related.known import noisy_person_tables
 from synthdp.domain.histories import NO_PARENT_ROW, REPEATED_ROW, Layout
-from synthdp.measurements import Measurements, beyond_noise
+from synthdp.measurements import Measurements, NoiseLaw, beyond_noise
 from synthdp.queries.related.person_tables import Kind
+from synthdp.schema.database import DatabaseSchema
+from synthdp.schema.rules_across import Place, dotted
+
+MOST_PERSONS = "persons may have one in all of their rows, or more persons in some"
+"""Words for an upper bound on the missing values of a column of persons' rows, after its number."""
 
 
 class Unusual(NamedTuple):
@@ -91,3 +103,40 @@ def unfit_values(layout: Layout, measurements: Sequence[Measurements]) -> dict[s
         share = min(1.0, max(0.0, float(noisy[:, hidden].sum()) / total))
         found[name][table.attribute] = MisfitShare(share, error)
     return found
+
+
+def unproven_places(layout: Layout, measurements: Sequence[Measurements]) -> dict[tuple[Place, int], PointCount]:
+    """Return the grid points of all tables' columns whose noisy counts noise alone explains, with these counts.
+
+    They are those of `special_points`, as for one table; synthetic rows should not have them.  A count is in persons,
+    whose rows share one, and so is its noise.
+    """
+    counts: dict[tuple[Place, int], list[PointCount]] = {point: [] for point in _special_places(layout.schema)}
+    for one in measurements:
+        normal = one.noise.law is NoiseLaw.GAUSSIAN
+        for measured, table, noisy, stddev in noisy_person_tables([one]):
+            place = layout.schema.names[table.table], table.attribute
+            for point in (point for point in counts if table.kind is Kind.ONE and point[0] == place):
+                cell = measured.axis(table.table, table.attribute).cell_of_alone(point[1])
+                if cell is not None:
+                    noise = max(stddev, 1e-9) * math.sqrt(len(noisy))
+                    counts[point].append(PointCount(float(noisy[:, cell].sum()), noise, normal))
+    return by_noise({point: pooled(found) for point, found in counts.items()})
+
+
+def unproven_persons_notes(unproven: Mapping[tuple[Place, int], PointCount], schema: DatabaseSchema) -> tuple[str, ...]:
+    """Return the receipt note on missing values of several tables that noise hides, or nothing."""
+    named = {(dotted(place), index): count for (place, index), count in unproven.items()}
+    columns = {dotted((name, column)): schema.tables[name][column] for (name, column), _ in unproven}
+    return unproven_notes(named, columns, most=MOST_PERSONS)
+
+
+def _special_places(schema: DatabaseSchema) -> list[tuple[Place, int]]:
+    """Return the `special_points` of all tables, by table and column, without columns that rules across tables name."""
+    ruled = {place for one in schema.conditions for place in (one.above, one.below)}
+    ruled |= {one.place for one in schema.among}
+    return [
+        ((name, column), index)
+        for name, one in schema.tables.items() for column, index in special_points(one)
+        if (name, column) not in ruled
+    ]  # fmt: skip

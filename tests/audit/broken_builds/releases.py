@@ -264,6 +264,34 @@ self._table = X
         ("tests/contracts/test_unproven_values.py::test_a_complete_table_comes_out_complete_and_of_its_own_types",),
     ),
     Mutation(
+        "a missing value of several tables that noise explains is released",
+        "–",
+        "DatabaseRelease._with_unfit",
+        "without_places(model, unproven)",
+        "model",
+        (
+            "tests/databases/test_unproven_values_of_rows.py::test_clean_tables_come_out_without_a_missing_value_or_an_invented_label",
+        ),
+    ),
+    Mutation(
+        "missing values of all periods have the noise of one",
+        "–",
+        "unproven_places",
+        "max(stddev, 1e-9) * math.sqrt(len(noisy))",
+        "max(stddev, 1e-9)",
+        ("tests/databases/test_unproven_values_of_rows.py::test_of_nobody_anything_is_found_once_in_a_hundred_times",),
+    ),
+    Mutation(
+        "a missing value that is left out is not there for sure",
+        "–",
+        "DatabaseAsker._with_unseen",
+        "np.nan_to_num(self._left_out(asked, features.size)) / STUDENT",
+        "0.0",
+        (
+            "tests/databases/test_unproven_values_of_rows.py::test_few_missing_values_do_not_come_out_and_their_intervals_hold_them_and_none",
+        ),
+    ),
+    Mutation(
         "a part of a schema forgets its rules",
         "–",
         "CellModel.of",
