@@ -90,34 +90,6 @@ class Inside(NamedTuple):
     several: Sequence[bool]
 
 
-def balanced_sample(
-    distribution: Distribution, rows: int, rng: Generator, *, given: Evidence | None = None, balance: float = 1.0
-) -> Codes:
-    """Draw rows whose low-order tables are close to the distribution's, (rows, d) codes.
-
-    Up to 16 times as many rows are drawn and then halved.  Expected counts are the distribution's, because each row of
-    a pair is equally likely to stay.
-
-    Parameters
-    ----------
-    distribution
-        The distribution to draw from.
-    rows
-        The number of rows, >= 1.
-    rng
-        Source of randomness.
-    given
-        Evidence, as in `Distribution.sample`.
-    balance
-        Limit of work, as a multiple of the usual work, >= 0; 0 for plain draws.
-    """
-    shape, halvings = distribution.shape, _halvings(rows, distribution.shape, balance)
-    codes = distribution.sample(rows * 2**halvings, rng, given=given)
-    for left in reversed(range(halvings)):
-        codes = halved(codes, shape, rng, left=left, balance=balance)
-    return codes
-
-
 def balanced_inside(
     distribution: Distribution,
     rows: int,
@@ -127,14 +99,25 @@ def balanced_inside(
     given: Evidence | None = None,
     balance: float = 1.0,
 ) -> tuple[Codes, Codes | None]:
-    """Draw rows as `balanced_sample` does, and balance the last halvings over intervals inside coarse bins too.
+    """Draw rows whose low-order tables are close to the distribution's, over intervals inside coarse bins too.
+
+    Up to 16 times as many rows are drawn and then halved; the last halvings balance the intervals.  Expected counts are
+    the distribution's, because each row of a pair is equally likely to stay.
 
     Parameters
     ----------
-    distribution, rows, rng, given, balance
-        As in `balanced_sample`.
+    distribution
+        The distribution to draw from.
+    rows
+        The number of rows, >= 1.
+    rng
+        Source of randomness.
     inside
         The fine bins and the intervals inside coarse bins.
+    given
+        Evidence, as in `Distribution.sample`.
+    balance
+        Limit of work, as a multiple of the usual work, >= 0; 0 for plain draws.
 
     Returns
     -------
