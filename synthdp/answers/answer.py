@@ -42,6 +42,10 @@ from synthdp.answers.moments import (
     Slope,
     Weighable,
     averages,
+    check_numbers,
+    check_order,
+    check_weight,
+    ends_of,
     has_classes,
     moment,
     pearson,
@@ -84,7 +88,6 @@ from synthdp.answers.questions import (
     Sum,
     Variance,
 )
-from synthdp.answers.suitable import check_numbers, check_order, check_weight, ends_of
 from synthdp.arrays import AnyArray, BoolArray, Clique, FloatArray
 from synthdp.distribution.explicit import Explicit
 from synthdp.domain.grid import grid_of, has_labels

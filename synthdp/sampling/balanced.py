@@ -96,34 +96,6 @@ class Inside(NamedTuple):
     several: Sequence[bool]
 
 
-def balanced_sample(
-    distribution: Distribution, rows: int, rng: Generator, *, given: Evidence | None = None, balance: float = 1.0
-) -> Codes:
-    """Draw rows whose low-order tables are close to the distribution's, (rows, d) codes.
-
-    Up to 16 times as many rows are drawn and then halved.  Expected counts are the distribution's, because each row of
-    a pair is equally likely to stay.
-
-    Parameters
-    ----------
-    distribution
-        The distribution to draw from.
-    rows
-        The number of rows, >= 1.
-    rng
-        Source of randomness.
-    given
-        Evidence, as in `Distribution.sample`.
-    balance
-        Limit of work, as a multiple of the usual work, >= 0; 0 for plain draws.
-    """
-    shape, halvings = distribution.shape, _halvings(rows, distribution.shape, balance)
-    codes = distribution.sample(rows * 2**halvings, rng, given=given)
-    for left in reversed(range(halvings)):
-        codes = halved(codes, shape, rng, left=left, balance=balance)
-    return codes
-
-
 def balanced_inside(
     distribution: Distribution,
     rows: int,
@@ -133,16 +105,26 @@ def balanced_inside(
     given: Evidence | None = None,
     balance: float = 1.0,
 ) -> tuple[Codes, Codes | None]:
-    """Draw rows as `balanced_sample` does; where most pairs of rows share their coarse bins, balance inside these too.
+    """Draw rows whose low-order tables are close to the distribution's.
 
-    The last halvings do so, as far as there is time.
+    Up to 16 times as many rows are drawn and then halved.  Where most pairs of rows share their coarse bins, the last
+    halvings balance intervals inside these, too, as far as there is time.  Expected counts are the distribution's,
+    because each row of a pair is equally likely to stay.
 
     Parameters
     ----------
-    distribution, rows, rng, given, balance
-        As in `balanced_sample`.
+    distribution
+        The distribution to draw from.
+    rows
+        The number of rows, >= 1.
+    rng
+        Source of randomness.
     inside
         The fine bins and the intervals inside coarse bins.
+    given
+        Evidence, as in `Distribution.sample`.
+    balance
+        Limit of work, as a multiple of the usual work, >= 0; 0 for plain draws.
 
     Returns
     -------

@@ -17,6 +17,7 @@ import numpy as np
 from synthdp.answers.answers import MEASURED, MODEL, STUDENT, Answers, format_values, show_errors, with_intervals
 from synthdp.answers.error_bars.bootstrap import root_mean_square
 from synthdp.answers.grouping import numbers_of
+from synthdp.answers.moments import ends_of
 from synthdp.answers.questions import (
     Correlation,
     Count,
@@ -35,7 +36,6 @@ from synthdp.answers.related.replicates import DatabaseReplicates, pool_size, re
 from synthdp.answers.related.resolved import Asked, Asking, Features
 from synthdp.answers.related.terms import Term
 from synthdp.answers.related.unfit import unproven_places
-from synthdp.answers.suitable import ends_of
 from synthdp.arrays import BoolArray, FloatArray, IntArray
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements

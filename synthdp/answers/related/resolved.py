@@ -15,7 +15,7 @@ import numpy as np
 
 from synthdp.answers.expressions import Both, Node, comparisons_of, truth
 from synthdp.answers.grouping import groups_of
-from synthdp.answers.moments import moment, pearson, positive
+from synthdp.answers.moments import check_numbers, check_order, check_weight, moment, pearson, positive
 from synthdp.answers.question_partition import MOST_CELLS
 from synthdp.answers.questions import (
     Correlation,
@@ -29,7 +29,6 @@ from synthdp.answers.questions import (
 )
 from synthdp.answers.related.drawn import Drawn
 from synthdp.answers.related.terms import Term, axis_of_term, column_of, deepest, points_met, term_of
-from synthdp.answers.suitable import check_numbers, check_order, check_weight
 from synthdp.arrays import BoolArray, FloatArray, IntArray
 from synthdp.domain.histories import Layout
 from synthdp.errors import ParameterError
