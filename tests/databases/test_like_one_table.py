@@ -146,6 +146,7 @@ def test_tables_are_evaluated_by_name_and_a_target_is_of_one_of_them() -> None:
         sd.nonprivate_evaluate(given, {}, SCHEMA)
 
 
+@pytest.mark.landing
 @pytest.mark.sampled
 @pytest.mark.parametrize(
     "question", [sd.mean("cost", by="sex"), sd.quantile("cost", 0.5, by="sex"), sd.variance("cost", by="sex")]

@@ -114,6 +114,7 @@ def test_an_array_keeps_its_columns_in_their_places() -> None:
     assert made.shape == (6, 4)
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.sampled
 @pytest.mark.parametrize("rows", SIZES)
 @pytest.mark.parametrize(

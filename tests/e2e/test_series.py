@@ -81,6 +81,7 @@ def test_answers_by_period_are_near_the_truth_and_bands_are_wider(series):
     assert np.allclose(np.diff(so_far["estimate"]), found["estimate"][1:])
 
 
+@pytest.mark.landing
 def test_differences_and_trends_know_that_the_noise_is_shared(series):
     made, _ = series
     question = sd.count("ward == 'icu'")

@@ -81,6 +81,7 @@ def test_saved_releases_of_neighbours_hold_the_same_schema_format_and_assumption
     assert "drafted" not in json.dumps(found[0])
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("last", LAST.values(), ids=LAST)
 def test_no_row_decides_how_the_page_reads_a_file(tmp_path: Path, last: bytes) -> None:
     found = [

@@ -137,6 +137,7 @@ def test_leaves_have_the_covariance_of_least_squares(noisy: sd.SyntheticRelease)
     assert (leaves.variance <= first[2] ** 2 * (1 + 1e-9)).all()
 
 
+@pytest.mark.landing
 def test_equal_questions_get_equal_answers_also_after_saving(noisy: sd.SyntheticRelease, tmp_path) -> None:
     noisy.save(tmp_path / "r")
     loaded = sd.load(tmp_path / "r")

@@ -22,6 +22,7 @@ SCHEMA = sd.Schema({
 })  # fmt: skip
 
 
+@pytest.mark.landing
 def test_more_budget_promises_less_error() -> None:
     low, high = sd.plan(SCHEMA, rows=3000, epsilon=[0.1, 10])
     for order in (1, 2, 3):
@@ -206,6 +207,7 @@ def test_a_wide_range_of_real_numbers_is_advised_to_say_its_decimals() -> None:
     assert "usually empty" not in said[1]
 
 
+@pytest.mark.landing
 def test_a_plan_says_which_relations_would_be_seen() -> None:
     schema = sd.Schema({name: sd.Categorical(list("abcdef")) for name in "abcdefgh"})
     low, high = sd.plan(schema, rows=4000, epsilon=[0.3, 3])

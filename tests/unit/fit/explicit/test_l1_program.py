@@ -216,6 +216,7 @@ def test_rows_a_thousand_times_likelier_than_the_prior_are_reached(columns):
     np.testing.assert_allclose(found.weights[[0, -1]], 0.5, atol=0.05)
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("name", ["lp", "mw"])
 def test_the_same_problem_has_the_same_weights_with_any_number_of_threads(name):
     problem = random_problem(0, k=200, m=3000)

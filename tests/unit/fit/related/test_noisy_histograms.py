@@ -49,6 +49,7 @@ def distance(found: np.ndarray, truth: np.ndarray) -> float:
     return float(np.abs(found - truth).sum() / found[:, 0, 0].size / truth.sum())
 
 
+@pytest.mark.landing
 def test_persons_far_from_all_others_are_not_made_of_noise() -> None:
     smooth, plain = releases_of("growing", 40.0)
     far = np.abs(CELLS - np.array([[8], [10], [12]])) > 9

@@ -89,6 +89,7 @@ def test_relations_with_the_target_have_less_noise():
     assert max(with_target) < min([*others, *noise_of_tables().values()])
 
 
+@pytest.mark.landing
 def test_progress_is_told_stage_by_stage():
     told = []
     AdaptiveMarginals(second_stage=0.4, on_progress=told.append).release(curator(), random_state=0)

@@ -136,6 +136,7 @@ def test_updates_end_before_their_limit(monkeypatch, cells):
     assert 0 < session.watch.alarms <= update_limit(cells, alpha=alpha)
 
 
+@pytest.mark.landing
 @pytest.mark.sampled
 @pytest.mark.parametrize("bound", ["pmw", "median"])
 def test_answers_keep_the_bound_at_its_settings(bound):

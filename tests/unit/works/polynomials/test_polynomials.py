@@ -121,6 +121,7 @@ def test_a_query_of_any_width_and_price_has_a_polynomial_that_is_never_worse_tha
         assert cost <= (max(values) - min(values)) / 2 + price * abs(middle) + 2e-6
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.sampled
 @pytest.mark.parametrize("k", [9, 48, 56, 64, 80])
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
@@ -145,6 +146,7 @@ def test_krawtchouk_sums_are_sums_of_parities(k):
     assert [list(row) for row in krawtchouk_sums(k, k + 2)] == expected
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("k", [16, 64, 200])
 def test_fourier_coefficients_are_right_to_the_last_digit(k):
     values = tuple(math.sin(true) for true in range(k + 1))

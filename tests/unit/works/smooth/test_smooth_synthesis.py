@@ -77,6 +77,7 @@ def test_the_cost_is_known_before_and_is_what_the_ledger_lost(tmp_path, variant,
     assert SmoothSynthesis(variant=variant).loss == Remaining()
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_what_is_asked_does_not_depend_on_the_rows(monkeypatch, variant, neighbors):
@@ -405,6 +406,7 @@ def test_settings_out_of_range_are_refused():
         SmoothSynthesis(variant="exact", degrees=200).release(curator(frame(10)))
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("shift", [-(10**13), 10**13])
 @pytest.mark.parametrize(("d", "rows"), [(3, 2000), (30, 400)])
 def test_answers_that_no_table_has_still_give_a_table(monkeypatch, d, rows, shift):
@@ -416,6 +418,7 @@ def test_answers_that_no_table_has_still_give_a_table(monkeypatch, d, rows, shif
     assert (sample.mean() * np.sign(shift) > 0.2).all()
 
 
+@pytest.mark.landing
 def test_missing_values_keep_their_shares_where_only_means_are_measured(monkeypatch):
     silence(monkeypatch)
     table, _ = wide(30, 400)

@@ -283,6 +283,7 @@ def test_inner_products_are_kept_as_well_as_the_norms_of_sums_and_differences():
         assert abs((matrix @ x) @ (matrix @ y) - x @ y) <= bound * (1 + 1e-9)
 
 
+@pytest.mark.landing
 def test_sums_of_laplace_noise_seldom_exceed_the_bound_of_the_projection():
     """The moment bound of theorem 4.9's constant, and its tail on the weights of a dense projection."""
     for x in np.linspace(0.001, 0.5, 200):
