@@ -228,6 +228,7 @@ def some_records(world: PlannedWorld, many: int) -> pd.DataFrame:
     return pd.concat([pd.DataFrame([world.strange["another row"]]), pd.DataFrame(drawn)], ignore_index=True)
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("name", PLANNED)
 def test_no_record_moves_all_answers_of_a_planned_release_beyond_the_claim(name, relation, monkeypatch):

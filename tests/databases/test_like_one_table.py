@@ -158,6 +158,7 @@ def test_a_group_that_nobody_is_in_has_an_answer_as_wide_as_can_be(question: obj
     assert np.isfinite(found[["estimate", "standard_error", "lower", "upper"]].to_numpy(float)).all()
 
 
+@pytest.mark.landing
 def test_what_no_row_has_is_refused_in_a_sentence() -> None:
     release = released(tables(400))
     with pytest.raises(ParameterError, match="has no answer"):

@@ -13,6 +13,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 import pytest
+import quick_fits
 from adbc_driver_postgresql import dbapi
 from click.testing import CliRunner
 from small_databases import SCHEMAS, Person, every_person, frames
@@ -58,7 +59,7 @@ FIRST = "one-way marginals of persons"
 
 @pytest.fixture(scope="module")
 def fitted() -> sd.DatabaseRelease:
-    with pytest.warns(UserWarning, match="epsilon"):
+    with pytest.warns(UserWarning, match="epsilon"), quick_fits.few_sweeps():
         return sd.DatabaseRelease(schema=RELATIONS, epsilon=9.0, random_state=0).fit(CLINIC)
 
 

@@ -55,6 +55,7 @@ def _expected_warnings() -> Iterator[None]:
         yield
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.sampled
 @pytest.mark.parametrize(
     ("kind", "rows"),

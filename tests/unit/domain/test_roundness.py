@@ -118,6 +118,7 @@ def test_databases_count_the_classes_as_they_are_counted_here(tmp_path):
     assert (counted.sums(queries, schema) == wanted).all()
 
 
+@pytest.mark.landing
 @given(st.integers(0, 10**6))
 def test_the_cell_of_a_grid_index_is_the_same_in_sql_whatever_the_runs(seed):
     rng = np.random.default_rng(seed)

@@ -20,7 +20,7 @@ from synthdp.pictures.column_views import column_view, column_views, grouped
 from synthdp.pictures.picture import bars, decades, heat_map, histogram, triangle
 from synthdp.pictures.view import FINEST, SINGLE, Bar, axis_between, marks_between, zoomed
 
-ROWS = 8_000
+ROWS = 4_000
 SCHEMA = sd.Schema(
     {
         "age": sd.Integer(0, 120),
