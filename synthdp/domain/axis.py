@@ -50,7 +50,9 @@ class Axis:
         starts, cells = np.array(self.starts, np.int64), np.array(self.cells, np.int64)
         if not (len(starts) == len(cells) > 0 and starts[0] == 0 and (np.diff(starts) > 0).all()):
             raise InternalError("the runs of an axis must start at 0 and increase")
-        if starts[-1] >= self.grid.size or not (0 <= cells.min() <= cells.max() < len(cells) and np.bincount(cells).all()):
+        if starts[-1] >= self.grid.size or not (
+            0 <= cells.min() <= cells.max() < len(cells) and np.bincount(cells).all()
+        ):
             raise InternalError("the cells of an axis must be numbered from 0 without gaps")
         object.__setattr__(self, "starts", frozen(starts))
         object.__setattr__(self, "cells", frozen(cells))

@@ -607,8 +607,10 @@ def _share_of_cells(refinement: Refinement, allowed: BoolArray) -> FloatArray:
 
     The model is conditioned on coarse bins with these weights.
     """
-    held = np.bincount(refinement.coarse_cell, weights=refinement.weights, minlength=refinement.groups)
-    found = np.bincount(refinement.coarse_cell, weights=refinement.weights * refinement.share(allowed), minlength=refinement.groups)
+    held, found = (
+        np.bincount(refinement.coarse_cell, weights=weights, minlength=refinement.groups)
+        for weights in (refinement.weights, refinement.weights * refinement.share(allowed))
+    )
     return np.divide(found, held, out=np.zeros(len(held)), where=held > 0)
 
 

@@ -133,7 +133,7 @@ ALIKE = (
 
 def each(names: Iterable[str], *, later: tuple[str, ...] = ()) -> Any:
     """Try each mechanism; some, which take long, before a landing only."""
-    late = dict.fromkeys(ALIKE, [pytest.mark.slow]) | dict.fromkeys(later, [pytest.mark.landing])
+    late = dict.fromkeys(ALIKE, pytest.mark.slow) | dict.fromkeys(later, pytest.mark.landing)
     return pytest.mark.parametrize("name", [pytest.param(name, marks=late.get(name, ())) for name in names])
 
 

@@ -267,6 +267,7 @@ def test_one_source_for_all_columns_is_one_line() -> None:
     ]
 
 
+@pytest.mark.landing
 def test_rules_about_columns_that_are_left_out_are_named_on_the_receipt() -> None:
     columns = {"x": Continuous(-1, 1), "y": Continuous(-1, 1), "z": Boolean(), "total": Continuous()}
     rules = [LessEqual("x", "y"), Implies({"z": True}, {"x": (0, 1)}), Derived("total", "x + y")]

@@ -414,7 +414,9 @@ def test_one_person_moves_no_count_by_more_than_its_noise_is_for(name, each):
     for one in [None, *people]:
         tables = others
         if one is not None:  # its rows come first: whose rows are used depends on no other person's
-            mine = {table: rows.assign(id="new") for table, rows in frames([one], schema, shuffled=2).items() if len(rows)}
+            mine = {
+                table: rows.assign(id="new") for table, rows in frames([one], schema, shuffled=2).items() if len(rows)
+            }
             tables = others | {
                 table: pd.concat([rows, others[table]], ignore_index=True) for table, rows in mine.items()
             }

@@ -28,9 +28,7 @@ def _adult(*rules: object, **columns: sd.Schema) -> sd.Schema:
 def release() -> sd.SyntheticRelease:
     """A release in which one column is looked up from another, whatever the real one holds."""
     rule = sd.Derived("education-num", of="education", values=CODES)
-    return sd.SyntheticRelease(schema=_adult(rule), epsilon=1.0).fit(
-        adult().head(1500).assign(**{"education-num": -1})
-    )
+    return sd.SyntheticRelease(schema=_adult(rule), epsilon=1.0).fit(adult().head(1500).assign(**{"education-num": -1}))
 
 
 @pytest.mark.slow

@@ -70,6 +70,7 @@ def test_all_published_rows_follow_all_real_ones(series):
     assert icu > rows[rows["ward"] == "other"]["night"].mean() + 0.3
 
 
+@pytest.mark.landing
 def test_answers_by_period_are_near_the_truth_and_bands_are_wider(series):
     made, _ = series
     found = made.answer(sd.count("ward == 'icu'"), by="period")

@@ -52,7 +52,10 @@ def test_neighbours_give_the_same_trace_and_the_same_output(
     assert found == expected
 
 
-@pytest.mark.parametrize("budget", [pytest.param("approximate", marks=pytest.mark.slow), "pure", pytest.param("large", marks=pytest.mark.landing)])
+@pytest.mark.parametrize(
+    "budget",
+    [pytest.param("approximate", marks=pytest.mark.slow), "pure", pytest.param("large", marks=pytest.mark.landing)],
+)
 def test_every_kind_of_budget_has_equal_traces(budget: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     small, large = WORST_CASES["a value past a bound"]
     with pytest.MonkeyPatch.context() as patch:

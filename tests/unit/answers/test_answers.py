@@ -153,6 +153,7 @@ def test_equal_questions_get_equal_answers_also_after_saving(noisy: sd.Synthetic
         pd.testing.assert_frame_equal(first, loaded.answer(question), rtol=1e-6)
 
 
+@pytest.mark.landing
 def test_an_answer_of_the_model_is_what_its_rows_say(noisy: sd.SyntheticRelease) -> None:
     rows = noisy.sample(60_000, random_state=0)
     text = "age > 20 and grade == 'high' and city == 'a' and member"

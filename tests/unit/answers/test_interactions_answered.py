@@ -83,9 +83,7 @@ def test_a_saved_release_keeps_its_interactions(release, tmp_path):
     assert after.queries.weights == before.queries.weights
     assert (after.answers == before.answers).all()
     for clique in itertools.combinations(range(5), 2):
-        tables = [
-            GLSEstimates(r.model, r.measurements).linear(clique, np.eye(4)).estimate for r in (release, again)
-        ]
+        tables = [GLSEstimates(r.model, r.measurements).linear(clique, np.eye(4)).estimate for r in (release, again)]
         assert tables[0] == pytest.approx(tables[1])
 
 

@@ -35,6 +35,7 @@ def plans() -> Plans:
     return found
 
 
+@pytest.mark.landing
 def test_the_picture_of_a_release_has_a_chart_for_each_column(release: sd.Release) -> None:
     picture = release.plot()
     views = column_views(release.model, release.measurements)

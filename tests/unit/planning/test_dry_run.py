@@ -76,6 +76,7 @@ def test_protecting_all_rows_of_a_person_promises_more_error() -> None:
     assert ten.errors[1] > 2 * one.errors[1]
 
 
+@pytest.mark.landing
 def test_fewer_bins_measure_fewer_numbers() -> None:
     table = pd.DataFrame({"x": np.arange(500) % 100, "y": np.arange(500) % 2 == 0})
     schema = sd.Schema({"x": sd.Integer(0, 99), "y": sd.Boolean()})
@@ -199,6 +200,7 @@ def test_the_noise_of_single_columns_is_foretold_and_that_of_a_large_table_scale
     )  # no relation is there, so what is left goes to columns again
 
 
+@pytest.mark.landing
 def test_a_wide_range_of_real_numbers_is_advised_to_say_its_decimals() -> None:
     wide = sd.Schema({"a": sd.Continuous(0, 1e7), "b": sd.Integer(0, 9)})
     known = sd.Schema({"a": sd.Continuous(0, 1e7, decimals=2), "b": sd.Integer(0, 9)})

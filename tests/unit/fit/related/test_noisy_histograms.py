@@ -114,6 +114,7 @@ def related(strength: float, size: int = 9, total: float = 4000.0) -> np.ndarray
     return table / table.sum() * total
 
 
+@pytest.mark.landing
 @pytest.mark.sampled
 @pytest.mark.parametrize("strength", [0.0, 1.0, 3.0])
 def test_a_table_of_two_numbers_comes_nearer_to_the_truth_by_an_association(strength: float) -> None:

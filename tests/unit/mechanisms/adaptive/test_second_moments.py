@@ -86,6 +86,7 @@ def test_columns_that_the_workload_leaves_out_have_products_too_for_they_keep_a_
     assert [m.queries.domain.names for m in products_of(release)] == [tuple(NUMBERS)]
 
 
+@pytest.mark.landing
 def test_a_release_with_products_survives_its_file(tmp_path):
     schema = Schema({**NUMBERS, "b": Boolean()})
     table = correlated(5000).assign(b=np.random.default_rng(4).random(5000) < 0.5)

@@ -51,6 +51,7 @@ def test_without_noise_every_answer_is_within_the_threshold(monkeypatch, name, n
     assert all(answer.checked for answer in answers)
 
 
+@pytest.mark.landing
 @pytest.mark.sampled
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_what_was_learned_answers_again_without_alarm(monkeypatch, name):
@@ -96,7 +97,9 @@ def test_a_session_costs_its_loss_when_opened_and_nothing_when_asked(name, neigh
 
 @pytest.mark.landing
 def test_multiplicative_weights_learn_the_table():
-    session = PrivateMultiplicativeWeights(DOMAIN, queries=QUERIES.k).open(curator_of(TABLE, SCHEMA, ApproxDP(2.0, 1e-6)))
+    session = PrivateMultiplicativeWeights(DOMAIN, queries=QUERIES.k).open(
+        curator_of(TABLE, SCHEMA, ApproxDP(2.0, 1e-6))
+    )
     start = np.abs(universe_average() - TRUTH).max()
     session.ask(QUERIES)
     assert np.abs(session.close().output.answer(QUERIES) - TRUTH).max() < start / 4
@@ -119,6 +122,7 @@ def test_a_wrong_guess_rules_out_half_of_the_small_tables(monkeypatch):
     assert left[-1] < left[0]
 
 
+@pytest.mark.landing
 @pytest.mark.sampled
 @pytest.mark.parametrize("cells", [4, pytest.param(64, marks=pytest.mark.slow)])
 def test_updates_end_before_their_limit(monkeypatch, cells):

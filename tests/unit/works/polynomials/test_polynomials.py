@@ -28,6 +28,7 @@ def conjunction(k: int) -> tuple[float, ...]:
     return (0.0,) * k + (1.0,)
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize(("k", "chebyshev", "optimal"), [(8, 5, 4), (16, 6, 6)])
 def test_degrees_for_an_error_of_a_tenth_are_those_of_the_table(k, chebyshev, optimal):
     assert chebyshev_degree(k, 0.1) == chebyshev
@@ -35,6 +36,7 @@ def test_degrees_for_an_error_of_a_tenth_are_those_of_the_table(k, chebyshev, op
     assert 1 + next(i for i, error in enumerate(errors) if error <= 0.1) == optimal
 
 
+@pytest.mark.landing
 @pytest.mark.sampled
 @pytest.mark.parametrize("k", range(2, 17))
 def test_the_chebyshev_polynomial_is_one_at_the_conjunction_and_small_elsewhere(k):

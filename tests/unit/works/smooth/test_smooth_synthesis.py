@@ -100,6 +100,7 @@ def test_the_model_is_a_function_of_the_noisy_answers_and_public_randomness(monk
     pd.testing.assert_frame_equal(*tables)
 
 
+@pytest.mark.landing
 def test_exact_follows_algorithm_1_and_meets_every_answer_up_to_the_lattice(monkeypatch):
     trace = silence(monkeypatch)
     table = frame(10_000)
@@ -276,6 +277,7 @@ def test_the_product_variant_meets_the_moments_of_every_column(monkeypatch):
     np.testing.assert_allclose((2 * sample**2 - 1).mean(), (2 * table**2 - 1).mean(), atol=0.01)
 
 
+@pytest.mark.landing
 def test_pairs_are_measured_and_met_where_the_noise_allows(monkeypatch):
     silence(monkeypatch)
     table = frame(20_000)

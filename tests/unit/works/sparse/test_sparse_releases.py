@@ -237,6 +237,7 @@ def test_the_papers_number_of_updates_is_just_covered_by_its_slots():
         assert bounds.hoeffding_update_bound(slots, alpha=alpha) < bounds.update_bound(slots, alpha=alpha)
 
 
+@pytest.mark.landing
 def test_a_step_lowers_the_entropy_by_what_the_bounds_count():
     """Brute force: on three records every table of a grid, all weights of a grid, all queries with values 0, 1/2, 1."""
     grid = [np.array(p) / 6 for p in itertools.product(range(7), repeat=3) if sum(p) == 6]
