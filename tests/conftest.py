@@ -121,7 +121,7 @@ def pytest_collection() -> Iterator[None]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave two of three cases of a test that is marked as sampled to a later stage: the slow suite, or the one it names.
+    """Leave two of every three cases of a test marked as sampled to a later stage: the slow suite, or the one it names.
 
     Which third stays is decided by the test's name: of one class that many tests are about, each test tries other cases.
     """

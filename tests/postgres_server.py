@@ -78,7 +78,8 @@ def started() -> Iterator[Server]:
         access.write_text(ACCESS)
         access.chmod(0o644)
         dies_with_us = ["setpriv", "--pdeathsig", "INT"] if shutil.which("setpriv") else []
-        settings = {"listen_addresses": "", "fsync": "off", "hba_file": access, "shared_buffers": "32MB"}
+        settings = {"listen_addresses": "", "hba_file": access, "shared_buffers": "32MB", "max_wal_senders": "0"}
+        settings |= dict.fromkeys(("fsync", "full_page_writes", "autovacuum", "jit"), "off") | {"wal_level": "minimal"}
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         process = subprocess.Popen(
             [*dies_with_us, programs / "postgres", "-D", folder / "data", "-k", folder, *options], **quiet

@@ -172,6 +172,7 @@ HIDDEN = ("NetMechanism", "MedianMechanism")
 ATTACKED = [(name, relation) for name, attacker in ATTACKERS.items() for relation in attacker.relations]
 
 
+@pytest.mark.landing
 @pytest.mark.sampled
 @pytest.mark.parametrize(("name", "relation"), [one for one in sorted(ATTACKED) if one[0] not in HIDDEN])
 def test_the_score_tells_a_table_with_the_row_from_one_without_it(name, relation, monkeypatch):
@@ -185,6 +186,7 @@ def test_the_score_tells_a_table_with_the_row_from_one_without_it(name, relation
 PLANS = [(name, relation) for name in PLANNED for relation in ATTACKERS[f"AdaptiveMarginals, {name}"].relations]
 
 
+@pytest.mark.landing
 @pytest.mark.sampled
 @pytest.mark.parametrize(("name", "relation"), PLANS)
 def test_the_planner_makes_the_measurements_that_its_worlds_are_for(name, relation, monkeypatch):
@@ -226,6 +228,7 @@ def some_records(world: PlannedWorld, many: int) -> pd.DataFrame:
     return pd.concat([pd.DataFrame([world.strange["another row"]]), pd.DataFrame(drawn)], ignore_index=True)
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("name", PLANNED)
 def test_no_record_moves_all_answers_of_a_planned_release_beyond_the_claim(name, relation, monkeypatch):
@@ -312,6 +315,7 @@ def test_settings_out_of_range_are_refused(call):
         call()
 
 
+@pytest.mark.landing
 @pytest.mark.sampled("landing")
 @pytest.mark.parametrize("confidence", [0.95, 0.999, 0.9999])
 @pytest.mark.parametrize("epsilon", [1e-6, 0.5, 1.0, 2.0])

@@ -85,6 +85,7 @@ def test_the_databases_of_the_audit_differ_in_all_rows_of_one_person(relation: s
     assert len(with_["persons"]) - len(without["persons"]) == (relation == "add_remove")
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize(
     "name", ["RelatedTables", *(pytest.param(n, marks=pytest.mark.slow) for n in DATABASE_ATTACKERS if n[0] == "D")]

@@ -5,9 +5,12 @@ import runpy
 import sys
 from pathlib import Path
 
+import pytest
+
 SCRIPT = Path(__file__).parents[2] / "benchmarks/utility/inference.py"
 
 
+@pytest.mark.landing
 def test_a_short_run_writes_a_line_for_each_way_and_coefficient(tmp_path, capsys, monkeypatch):
     out = tmp_path / "inference.jsonl"
     asked = ["--design", "binary", "--epsilon", "1", "--runs", "2", "--m", "2", "--out", str(out)]

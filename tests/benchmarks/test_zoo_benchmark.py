@@ -33,6 +33,7 @@ def lines() -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
+@pytest.mark.landing
 @pytest.mark.filterwarnings("ignore")
 def test_a_table_goes_the_whole_way(zoo: Any) -> None:
     rng = np.random.default_rng(0)

@@ -134,6 +134,7 @@ def test_answers_on_the_command_line_are_those_of_the_library(folder: Path, narr
     assert "measured" in run("answer", saved, "--mean", "age", cwd=folder).stdout
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.sampled
 @pytest.mark.parametrize(
     ("words", "question"),

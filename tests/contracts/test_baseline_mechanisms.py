@@ -76,6 +76,7 @@ def test_the_loss_is_known_first_and_is_what_the_ledger_lost(tmp_path, name, nei
     assert release.receipt.items
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("name", BUILD)
 def test_all_that_is_left_is_spent_by_default(name):
     mechanism = BUILD[name]()
@@ -134,6 +135,7 @@ def test_noise_is_asked_for_alike_on_neighbouring_tables(monkeypatch, name, neig
     assert traces[0] == traces[1]
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("name", BUILD)
 def test_the_release_names_the_mechanism_and_its_neighbours(name):
     release = BUILD[name]().release(curator(CODES, "replace_one"))

@@ -131,6 +131,7 @@ def test_what_a_column_says_of_itself_is_what_the_report_shows() -> None:
     assert view.kind == "angle in degrees"
 
 
+@pytest.mark.landing
 @given(any_columns, st.data())
 def test_a_column_that_no_row_has_a_regular_value_of_is_shown_without_one(column: Column, data: Any) -> None:
     schema = sd.Schema({"x": column})

@@ -22,6 +22,7 @@ RELATIONS = ["add_remove", "replace_one"]
 pytestmark = pytest.mark.filterwarnings("ignore:the noise in each average:UserWarning")
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("name", CASES)
 def test_the_cost_is_known_first_and_is_what_curator_and_ledger_lost(tmp_path, name, relation):

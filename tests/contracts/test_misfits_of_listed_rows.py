@@ -111,6 +111,7 @@ def test_the_share_of_each_column_is_told(name: str) -> None:
     assert found["flag"].share == pytest.approx(0.0, abs=0.01)
 
 
+@pytest.mark.sampled("landing")
 @neighbors
 @pytest.mark.parametrize("domain", DOMAINS.values(), ids=DOMAINS)
 def test_a_session_answers_as_its_table_does(domain: Domain, relation: str) -> None:

@@ -1,6 +1,7 @@
 """Every mechanism's release has one answer: the same questions, the same kind of result, or a refusal in a sentence."""
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -53,17 +54,17 @@ def released(name, *, table=TABLE, epsilon=3.0):
     return mechanism_named(name, options=OPTIONS.get(name), **UNSET).release(curator, random_state=0)
 
 
-@pytest.fixture(scope="module")
-def releases():
-    return {name: released(name) for name in MECHANISMS}
+made = cache(released)
+"""The release of a mechanism by its name, which several tests ask."""
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("name", MECHANISMS)
-def test_every_question_gets_the_same_kind_of_result_or_a_sentence(releases, name):
+def test_every_question_gets_the_same_kind_of_result_or_a_sentence(name):
     taken, refusals = 0, list[str]()
     for question in QUESTIONS:
         try:
-            answer = releases[name].answer(question)
+            answer = made(name).answer(question)
         except ParameterError as refusal:
             refusals.append(str(refusal))
             continue
@@ -79,16 +80,17 @@ def test_every_question_gets_the_same_kind_of_result_or_a_sentence(releases, nam
 
 @pytest.mark.sampled("landing")
 @pytest.mark.parametrize("name", MECHANISMS)
-def test_a_saved_release_gives_the_same_answers(releases, name, tmp_path):
-    releases[name].save(tmp_path / "r")
+def test_a_saved_release_gives_the_same_answers(name, tmp_path):
+    made(name).save(tmp_path / "r")
     read = sd.load(tmp_path / "r")
     for question in (sd.count(), sd.sum("n") if name.startswith("smooth") else sd.marginal("a", "c")):
-        pd.testing.assert_frame_equal(read.answer(question), releases[name].answer(question))
+        pd.testing.assert_frame_equal(read.answer(question), made(name).answer(question))
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("name", MECHANISMS)
-def test_one_answer_is_a_number_and_several_are_none(releases, name):
-    answer = releases[name].answer(sd.count())
+def test_one_answer_is_a_number_and_several_are_none(name):
+    answer = made(name).answer(sd.count())
     assert float(answer) == answer["estimate"].item()
     with pytest.raises(TypeError, match="exactly one answer"):
         float(pd.concat([answer, answer]).pipe(type(answer)))
@@ -122,9 +124,9 @@ def test_without_noise_what_was_measured_is_counted_exactly(monkeypatch, name):
 @pytest.mark.parametrize(
     "question", [sd.count("a and c == 'x'"), sd.mean("a", where="c != 'y'"), sd.share("a", where="e")]
 )
-def test_a_standard_error_is_that_of_the_noise_to_first_order(releases, name, question):
+def test_a_standard_error_is_that_of_the_noise_to_first_order(name, question):
     """The answer is a function of noisy numbers with independent noise: sum of squared slopes times their variance."""
-    output = releases[name].output
+    output = made(name).output
     parts = {
         "laplace_answers": lambda: output._tables,
         "fourier_marginals": lambda: (output.parities,),

@@ -60,6 +60,7 @@ def test_a_family_keeps_the_protocol(family):
     assert empty.dtype == np.int64
 
 
+@pytest.mark.sampled("landing")
 @family
 @pytest.mark.parametrize("rows", [0, 4])
 def test_adding_any_record_changes_the_answers_within_the_bounds(family, rows):
@@ -71,6 +72,7 @@ def test_adding_any_record_changes_the_answers_within_the_bounds(family, rows):
         assert within(largest(changes), family.bounds.one)
 
 
+@pytest.mark.sampled("landing")
 @family
 @pytest.mark.parametrize("rows", [0, 3])
 def test_replacing_any_record_changes_the_answers_within_the_bounds(family, rows):
@@ -160,6 +162,7 @@ def test_linear_answers_are_the_sums_of_the_features(queries, data):
     assert (answers(queries, codes) == features.sum(axis=0)).all()
 
 
+@pytest.mark.sampled("landing")
 @linear
 def test_features_of_every_cell_are_within_the_bounds(queries):
     features = queries.features(cells_of(queries.domain))

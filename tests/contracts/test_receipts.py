@@ -77,6 +77,7 @@ def everyone_in_turns() -> list[Any]:
     return [pytest.param(name, whom, marks=[pytest.mark.slow] * ((i - j) % 4 != 0)) for (i, name), (j, whom) in turns]
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize(("name", "whom"), everyone_in_turns())
 def test_every_receipt_says_what_is_public_and_what_a_unit_is(name: str, whom: str) -> None:
     said = assumed(release_of(CASES[name], **WHOM[whom]).receipt)
@@ -103,6 +104,7 @@ def test_every_receipt_says_from_which_source_a_column_is_known(name: str) -> No
     assert all(any(other in line and "codebook of 2025" in line for line in lines) for other in rest)
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("name", CASES)
 def test_no_receipt_says_of_a_drafted_bound_that_it_does_not_come_from_the_table(name: str) -> None:
     schema = sourced(CASES[name].world.schema, "drafted from the table and accepted by A. Nonymous")
@@ -265,6 +267,7 @@ def test_one_source_for_all_columns_is_one_line() -> None:
     ]
 
 
+@pytest.mark.landing
 def test_rules_about_columns_that_are_left_out_are_named_on_the_receipt() -> None:
     columns = {"x": Continuous(-1, 1), "y": Continuous(-1, 1), "z": Boolean(), "total": Continuous()}
     rules = [LessEqual("x", "y"), Implies({"z": True}, {"x": (0, 1)}), Derived("total", "x + y")]

@@ -107,7 +107,7 @@ MECHANISMS = {
 
 def released(mechanism: Any) -> sd.Release[Any]:
     """Release with enough budget for pairs."""
-    curator = sd.Curator(table(), schema=SCHEMA, budget=sd.ApproxDP(500.0, 1e-6))
+    curator = sd.Curator(table(), schema=SCHEMA, budget=sd.ApproxDP(30.0, 1e-6))
     release = mechanism.release(curator, random_state=0)
     assert curator.remaining is None
     return release
@@ -127,10 +127,10 @@ def test_without_a_fault_nothing_is_said(name: str, recwarn: pytest.WarningsReco
 def test_whatever_the_program_does_there_are_weights_and_a_sentence(name: str, fault: str, monkeypatch: Patch) -> None:
     FAULTS[fault](monkeypatch)
     if "sifting" in name and "not installed" in fault:
-        curator = sd.Curator(table(), schema=SCHEMA, budget=sd.ApproxDP(500.0, 1e-6))
+        curator = sd.Curator(table(), schema=SCHEMA, budget=sd.ApproxDP(30.0, 1e-6))
         with pytest.raises(sd.errors.SolverUnavailableError):
             MECHANISMS[name].release(curator)
-        assert curator.remaining == sd.ApproxDP(500.0, 1e-6)
+        assert curator.remaining == sd.ApproxDP(30.0, 1e-6)
         return
     with pytest.warns(FitWarning):
         release = released(MECHANISMS[name])

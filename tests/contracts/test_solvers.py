@@ -76,6 +76,7 @@ def test_the_known_dual_proves_the_known_optimum(known):
     assert known.problem.dual_bound(known.dual) == pytest.approx(known.optimum, abs=1e-9)
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.sampled
 @over_solvers
 def test_weights_lie_on_the_simplex_and_the_objective_is_theirs(solver: Solver, claim, known: KnownProblem):
@@ -95,6 +96,7 @@ def test_the_objective_is_as_close_to_the_optimum_as_claimed(solver: Solver, cla
     assert result.objective <= known.optimum + claim(known) + 1e-12
 
 
+@pytest.mark.sampled("landing")
 @over_solvers
 def test_objective_minus_gap_never_exceeds_the_optimum(solver: Solver, claim, known: KnownProblem):
     result = solved(solver, known)
@@ -126,6 +128,7 @@ def test_permuting_the_queries_changes_nothing(solver: Solver, claim, known: Kno
     assert problem.objective(second.weights) == pytest.approx(second.objective, rel=1e-9, abs=1e-12)
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.sampled
 @over_solvers
 def test_the_unit_of_the_answers_scales_the_objective_and_nothing_else(solver: Solver, claim, known: KnownProblem):

@@ -308,6 +308,7 @@ def bounds(column):
     return [column.lower, column.upper] if isinstance(column, (Continuous, Integer)) else [-np.inf, np.inf]
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.sampled
 @pytest.mark.parametrize("case", CASES)
 def test_a_table_comes_back_of_its_types_and_its_values_within_the_schema_missing_or_themselves(case):
@@ -338,6 +339,7 @@ INFERRED = [case for case in CASES if "period" not in case.id] + [
 ]
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.sampled
 @pytest.mark.parametrize("case", INFERRED)
 def test_a_column_that_nobody_declared_comes_out_of_the_type_that_it_went_in(case):

@@ -47,7 +47,7 @@ def made(persons: int, rng: np.random.Generator) -> dict[str, pd.DataFrame]:
 def test_a_person_moves_tables_of_four_levels_by_no_more_than_their_bounds() -> None:
     """Of many persons by chance, whose rows fill every place and more."""
     layout = Layout(SCHEMA)
-    tables = made(400, np.random.default_rng(0))
+    tables = made(200, np.random.default_rng(0))
     queries = PersonTables(layout, tuple(found := tables_of(layout)), tuple(1 + i % 3 for i in range(len(found))))
     added = np.array([queries.sums(record[None]) for record in np.unique(codes_of(tables, layout), axis=0)])
     one, swap = queries.bounds.one, queries.bounds.swap

@@ -146,6 +146,7 @@ def test_tables_are_evaluated_by_name_and_a_target_is_of_one_of_them() -> None:
         sd.nonprivate_evaluate(given, {}, SCHEMA)
 
 
+@pytest.mark.landing
 @pytest.mark.sampled
 @pytest.mark.parametrize(
     "question", [sd.mean("cost", by="sex"), sd.quantile("cost", 0.5, by="sex"), sd.variance("cost", by="sex")]
@@ -157,6 +158,7 @@ def test_a_group_that_nobody_is_in_has_an_answer_as_wide_as_can_be(question: obj
     assert np.isfinite(found[["estimate", "standard_error", "lower", "upper"]].to_numpy(float)).all()
 
 
+@pytest.mark.landing
 def test_what_no_row_has_is_refused_in_a_sentence() -> None:
     release = released(tables(400))
     with pytest.raises(ParameterError, match="has no answer"):

@@ -13,6 +13,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 import pytest
+import quick_fits
 from adbc_driver_postgresql import dbapi
 from click.testing import CliRunner
 from small_databases import SCHEMAS, Person, every_person, frames
@@ -58,7 +59,7 @@ FIRST = "one-way marginals of persons"
 
 @pytest.fixture(scope="module")
 def fitted() -> sd.DatabaseRelease:
-    with pytest.warns(UserWarning, match="epsilon"):
+    with pytest.warns(UserWarning, match="epsilon"), quick_fits.few_sweeps():
         return sd.DatabaseRelease(schema=RELATIONS, epsilon=9.0, random_state=0).fit(CLINIC)
 
 
@@ -397,13 +398,16 @@ def counted(private: PrivateDatabase, table: str, column: str) -> np.ndarray:
     return np.array([whole.get(key, 0) for key in ('"a"', '"b"', "true", "false", '"True"', '"False"')])
 
 
-@pytest.mark.sampled("landing")
+@pytest.mark.parametrize("each", [4, pytest.param(1, marks=pytest.mark.landing)])
 @pytest.mark.parametrize("name", ["numbered", "child of a child", "two children"])
-def test_one_person_moves_no_count_by_more_than_its_noise_is_for(name):
-    """Every person that two or three rows can make, added to others or in the place of every other one."""
+def test_one_person_moves_no_count_by_more_than_its_noise_is_for(name, each):
+    """Every person that two or three rows can make, added to others or in the place of every other one.
+
+    Each fourth of them in the quick suite.
+    """
     schema = NUMBERED if name == "numbered" else OPENED[name]
     people = list(every_person(rows=3, leaves=name != "numbered"))[:150]
-    others = frames(people[5:8], schema, shuffled=1)
+    others, people = frames(people[5:8], schema, shuffled=1), people[::each]
     opened = {(table, column) for table, column in schema.undeclared if table != "leaves"}
     found = {(neighbors, place): [] for neighbors in Neighbors for place in opened}
     noise = {}
@@ -433,11 +437,11 @@ def test_one_person_moves_no_count_by_more_than_its_noise_is_for(name):
         assert moved.max() > 0
 
 
-@pytest.mark.sampled("landing")
+@pytest.mark.parametrize("each", [4, pytest.param(1, marks=pytest.mark.landing)])
 @pytest.mark.parametrize("neighbors", [*Neighbors])
-def test_the_noise_that_is_drawn_pays_for_all_rows_of_a_person_in_both_tables_at_once(neighbors):
+def test_the_noise_that_is_drawn_pays_for_all_rows_of_a_person_in_both_tables_at_once(neighbors, each):
     """Of every person of up to three rows: the squared distances of all first looks, in their noise, are at most paid."""
-    people = [None, *every_person(rows=3, leaves=False)]
+    people = [None, *[*every_person(rows=3, leaves=False)][::each]]
     places = {("persons", "p"): "levels", ("rows", "t"): "range", ("rows", "v"): "levels"}
     counts: dict[tuple[str, str], list[np.ndarray]] = {place: [] for place in places}
     other = Person((True,), ((1, "b"),))

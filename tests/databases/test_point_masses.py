@@ -128,7 +128,12 @@ def test_days_that_are_cut_at_the_last_one_come_out_as_often() -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "basis"), [("root == 0", "measured"), ("root == 1000", "measured"), ("v == 1000", "model")]
+    ("question", "basis"),
+    [
+        ("root == 0", "measured"),
+        ("root == 1000", "measured"),
+        pytest.param("v == 1000", "model", marks=pytest.mark.landing),
+    ],
 )
 def test_a_share_of_one_value_is_answered_as_it_is(
     real: dict[str, pd.DataFrame], release: sd.DatabaseRelease, question: str, basis: str

@@ -129,6 +129,7 @@ def test_every_synthetic_database_obeys_its_rules(
     assert form[0] is None or ordered.all()
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize(("unique", "years"), [(True, (2000, 2005)), (True, (1990, 2019)), (False, (1960, 2019))])
 def test_rules_are_kept_by_what_is_drawn_and_hardly_by_what_is_left_out(
     unique: bool, years: tuple[int, int], monkeypatch: pytest.MonkeyPatch

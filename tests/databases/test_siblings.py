@@ -80,6 +80,7 @@ def related() -> sd.Release[Any]:
         return released(households(1500, related=True), epsilon=1.0)
 
 
+@pytest.mark.landing
 def test_a_strong_relation_among_siblings_is_kept(related: sd.Release[Any]) -> None:
     real, made = relations(households(1500, related=True)), relations(related.sample(4000, random_state=1))
     assert real["one town"] == 1
@@ -130,6 +131,7 @@ def test_a_release_of_siblings_is_saved_and_draws_the_same_rows(related: sd.Rele
     assert all(first[name].equals(second[name]) for name in first)
 
 
+@pytest.mark.landing
 def test_questions_about_siblings_are_answered(related: sd.Release[Any]) -> None:
     found = related.answer(sd.share("members.rows >= 2"))
     assert 0.7 < found["estimate"][0] < 0.9

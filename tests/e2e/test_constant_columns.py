@@ -56,6 +56,7 @@ def test_constants_come_out_and_are_asked_about(mechanism: str) -> None:
         assert release.answer(sd.smooth(lambda x: x[:, 0] ** 2, columns=["whole"]))["estimate"][0] == 0
 
 
+@pytest.mark.landing
 def test_constants_are_saved_compared_and_read_from_a_database(tmp_path: Path) -> None:
     assert sd.Schema.from_json(SCHEMA.to_json()) == SCHEMA
     table().to_parquet(tmp_path / "rows.parquet")

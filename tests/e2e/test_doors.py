@@ -148,6 +148,7 @@ def test_bad_settings_are_refused(
     assert words in refused(door(rows(), tmp_path), tmp_path, error, **settings)
 
 
+@pytest.mark.sampled("landing")
 def test_a_huge_epsilon_warns_and_goes_on(door: Door, tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="epsilon"):
         sd.SyntheticRelease(schema=SCHEMA, epsilon=9).fit(door(rows(), tmp_path))

@@ -136,6 +136,7 @@ def test_the_random_state_fixes_the_sampling_and_not_the_noise() -> None:
     assert first.shape != second.shape or (first != second).any()
 
 
+@pytest.mark.landing
 def test_the_default_number_of_rows_is_a_noisy_estimate() -> None:
     sizes = {len(SyntheticRelease(schema=SCHEMA, epsilon=0.5).fit_transform(people())) for _ in range(6)}
     assert len(sizes) > 1

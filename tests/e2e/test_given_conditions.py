@@ -17,6 +17,7 @@ def release() -> sd.SyntheticRelease:
     return sd.SyntheticRelease(schema=SCHEMA, epsilon=3.0, random_state=0).fit(TABLE)
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize(
     ("given", "holds"),
     [

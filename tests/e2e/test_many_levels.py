@@ -38,6 +38,7 @@ def test_300_000_declared_levels_take_a_gibibyte_at_most_and_the_frequent_one_ke
     assert peak < PEAK
 
 
+@pytest.mark.landing
 def test_of_levels_that_nobody_declared_only_frequent_ones_of_the_table_come_out():
     level = (np.random.default_rng(0).zipf(1.3, 20_000) - 1) % MANY
     table = pd.DataFrame({"code": [f"L{i:06d}" for i in level], "flag": level % 2 == 0})

@@ -55,6 +55,7 @@ def _expected_warnings() -> Iterator[None]:
         yield
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.sampled
 @pytest.mark.parametrize(
     ("kind", "rows"),
@@ -114,6 +115,7 @@ def test_an_array_keeps_its_columns_in_their_places() -> None:
     assert made.shape == (6, 4)
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.sampled
 @pytest.mark.parametrize("rows", SIZES)
 @pytest.mark.parametrize(

@@ -69,6 +69,7 @@ DOORS = {
 }
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.sampled
 @pytest.mark.parametrize(
     ("door", "mechanism", "most"),

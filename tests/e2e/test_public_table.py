@@ -87,6 +87,7 @@ def test_the_hash_depends_on_values_alone() -> None:
     assert len(digests.pop()) == hashlib.sha256().digest_size * 2
 
 
+@pytest.mark.landing
 def test_nothing_more_is_asked_and_fewer_columns_do() -> None:
     without = made().release_.loss
     for public in (PUBLIC[["a", "n"]], PUBLIC.assign(other=1), PUBLIC.head(1), PUBLIC.assign(a="never", n=-5)):

@@ -70,6 +70,7 @@ def test_all_published_rows_follow_all_real_ones(series):
     assert icu > rows[rows["ward"] == "other"]["night"].mean() + 0.3
 
 
+@pytest.mark.landing
 def test_answers_by_period_are_near_the_truth_and_bands_are_wider(series):
     made, _ = series
     found = made.answer(sd.count("ward == 'icu'"), by="period")
@@ -81,6 +82,7 @@ def test_answers_by_period_are_near_the_truth_and_bands_are_wider(series):
     assert np.allclose(np.diff(so_far["estimate"]), found["estimate"][1:])
 
 
+@pytest.mark.landing
 def test_differences_and_trends_know_that_the_noise_is_shared(series):
     made, _ = series
     question = sd.count("ward == 'icu'")

@@ -58,6 +58,7 @@ def test_corrections_without_a_unit_are_refused_before_anything_is_read(tmp_path
     assert made.added == 1
 
 
+@pytest.mark.landing
 def test_the_command_line_takes_corrections(tmp_path):
     SCHEMA.write(tmp_path / "s.json")
     february = pd.concat([MONTHS[1], RIGHT], ignore_index=True)

@@ -241,6 +241,7 @@ def words_of(poison: object, caplog) -> list[str]:
 POISONS = ["another", 7e300, float("nan"), None, (1, 2)]
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("poison", POISONS, ids=str)
 def test_two_poisoned_rows_give_the_same_words(poison, caplog):
     """R9: with the same noise, whatever stands in a cell, nothing that is said differs."""

@@ -200,6 +200,7 @@ BLOCKWISE = [
 """Every mechanism, with sources in turns; the others are ``slow``."""
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize(("source", "mechanism"), BLOCKWISE)
 def test_a_row_beyond_the_end_of_a_block_gives_the_same_trace(source, mechanism, tmp_path, monkeypatch):
     """A number of rows that crosses the border of a block: one table is read in one piece, its neighbour in two."""

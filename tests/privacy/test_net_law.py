@@ -85,6 +85,7 @@ def test_no_replaced_row_changes_a_probability_by_more_than_the_loss(name, n):
     assert 1 < largest_ratio(queries, swaps(n), n) <= (1 / COIN) ** (2 * bounds.swap.linf)
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("name", FAMILIES)
 @pytest.mark.parametrize("rows", [1, 3])
 def test_no_added_row_changes_a_probability_by_more_than_the_loss(name, rows):

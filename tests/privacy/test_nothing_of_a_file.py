@@ -67,6 +67,7 @@ def test_no_row_decides_how_a_draft_says_that_a_file_is_read(tmp_path: Path, las
         assert sd.draft(plain).schema.csv == sd.draft(other).schema.csv
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("name", ["an accent in cp1252", "an accent in UTF-8", "nothing", "an hour"])
 def test_saved_releases_of_neighbours_hold_the_same_schema_format_and_assumptions(tmp_path: Path, name: str) -> None:
     found = []
@@ -81,6 +82,7 @@ def test_saved_releases_of_neighbours_hold_the_same_schema_format_and_assumption
     assert "drafted" not in json.dumps(found[0])
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("last", LAST.values(), ids=LAST)
 def test_no_row_decides_how_the_page_reads_a_file(tmp_path: Path, last: bytes) -> None:
     found = [

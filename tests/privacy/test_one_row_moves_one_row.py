@@ -74,6 +74,7 @@ def keys(rows: list[object]) -> Counter:
     return Counter(room.key_counts(("v",)))
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("name", COLUMNS)
 @settings(max_examples=2 * settings.default.max_examples)
 @given(rows=st.lists(values, max_size=8), poison=values, place=st.integers(0, 8))

@@ -173,6 +173,7 @@ def publish_all(release: Release[Any], folder: Path) -> None:
         table.to_csv(folder / f"{name}.csv", index=False)
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("kind", ["façade auto", "façade l1_fit", "database two children"])
 def test_whatever_else_is_published_is_worked_out_from_the_saved_release_alone(kind, tmp_path):
     """Pages and tables have no fields to list: written from the file, they are the same to the last byte."""

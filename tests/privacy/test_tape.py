@@ -190,6 +190,7 @@ def test_all_that_leaves_a_release_is_equal_on_neighbours(mechanism, case, tmp_p
     check([case], released(mechanism, pages=mechanism in ("auto", "l1_fit", "mwem")), tmp_path)
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("name", WITH_PUBLIC)
 def test_all_that_leaves_a_release_with_public_knowledge_is_equal_on_neighbours(name, tmp_path):
     source = next(iter(SOURCES))
@@ -242,6 +243,7 @@ def commanded(rows: list[Row], folder: Path) -> Run:
 COMMANDED = ("an accent", "texts where numbers are")
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize(
     "name",
     [pytest.param(one, marks=[pytest.mark.slow] * (one not in COMMANDED)) for one in TYPED | UNTYPED if one != NO_ROWS],

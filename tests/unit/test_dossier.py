@@ -173,6 +173,7 @@ def test_tables_of_other_cells_of_the_same_column_are_not_combined(release: sd.R
     assert least(axis, axis) == pytest.approx(known.stddev / math.sqrt(2))
 
 
+@pytest.mark.landing
 @pytest.mark.filterwarnings("ignore:epsilon:UserWarning")
 def test_k_is_the_quantile_of_the_noise_of_the_best_measured_table(release: sd.Release) -> None:
     sizes = cell_sizes(release)

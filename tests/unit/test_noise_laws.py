@@ -14,6 +14,7 @@ def drawn(law: NoiseLaw, scale: float, k: int, times: int) -> np.ndarray:
     return np.array([plan.noised(np.zeros(k, np.int64)) for _ in range(times)])
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("law", list(NoiseLaw))
 def test_tail_bounds_hold_for_the_noise_and_are_not_idle(law):
     worst = np.abs(drawn(law, 5.0, 20, 300)).max(axis=1)
@@ -23,6 +24,7 @@ def test_tail_bounds_hold_for_the_noise_and_are_not_idle(law):
     assert unlikely < 20 * np.median(worst)
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize(
     ("law", "k"),
     [

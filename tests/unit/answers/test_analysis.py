@@ -59,6 +59,7 @@ def test_a_result_of_statsmodels_keeps_its_names(release: sd.SyntheticRelease) -
     assert 0.5 < found.table.loc["x", "estimate"] < 1.5
 
 
+@pytest.mark.landing
 def test_one_seed_gives_one_analysis_and_it_says_what_it_covers(release: sd.SyntheticRelease) -> None:
     one, two = (release.analyse(line, 3, random_state=4) for _ in range(2))
     pd.testing.assert_frame_equal(one.table, two.table)

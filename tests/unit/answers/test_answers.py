@@ -137,6 +137,7 @@ def test_leaves_have_the_covariance_of_least_squares(noisy: sd.SyntheticRelease)
     assert (leaves.variance <= first[2] ** 2 * (1 + 1e-9)).all()
 
 
+@pytest.mark.landing
 def test_equal_questions_get_equal_answers_also_after_saving(noisy: sd.SyntheticRelease, tmp_path) -> None:
     noisy.save(tmp_path / "r")
     loaded = sd.load(tmp_path / "r")
@@ -152,6 +153,7 @@ def test_equal_questions_get_equal_answers_also_after_saving(noisy: sd.Synthetic
         pd.testing.assert_frame_equal(first, loaded.answer(question), rtol=1e-6)
 
 
+@pytest.mark.landing
 def test_an_answer_of_the_model_is_what_its_rows_say(noisy: sd.SyntheticRelease) -> None:
     rows = noisy.sample(60_000, random_state=0)
     text = "age > 20 and grade == 'high' and city == 'a' and member"

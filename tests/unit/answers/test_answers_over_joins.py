@@ -230,6 +230,7 @@ def test_equal_questions_get_equal_answers_and_a_saved_release_the_same(release:
     pd.testing.assert_frame_equal(once, twice)
 
 
+@pytest.mark.landing
 def test_quantiles_lie_between_their_ends_and_in_order(release: Any) -> None:
     found = release.answer(sd.quantile("cost", [0.1, 0.5, 0.9], by="sex"))
     assert (found["lower"] <= found["estimate"]).all()
@@ -274,6 +275,7 @@ def test_what_cannot_be_answered_is_refused_in_a_sentence(
         release.answer(question, of=of)
 
 
+@pytest.mark.landing
 def test_the_command_line_answers_over_joins(release: Any, tmp_path: Path) -> None:
     sd.release.save(release, tmp_path / "db.release")
     told = [

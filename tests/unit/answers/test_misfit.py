@@ -57,6 +57,7 @@ def test_a_relation_that_was_seen_but_not_measured_is_put_in(blind: sd.Synthetic
     assert misfit.strengths[0, 2] < distance / 3
 
 
+@pytest.mark.landing
 def test_its_error_bars_hold_what_those_of_noise_alone_would_miss(
     blind: sd.SyntheticRelease, table: pd.DataFrame
 ) -> None:

@@ -96,6 +96,7 @@ def shares(release: sd.SyntheticRelease, first: str, second: str) -> tuple[np.nd
     return np.array([one.estimate[0] for one in found]), np.array([one.stddev[0] for one in found])
 
 
+@pytest.mark.landing
 @pytest.mark.sampled
 @pytest.mark.parametrize("pair", [("x0", "x1"), ("x2", "x4")])
 def test_few_columns_give_the_error_bars_of_all(

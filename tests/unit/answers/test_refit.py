@@ -200,6 +200,7 @@ def test_of_two_questions_the_one_that_noise_explains_is_left_out() -> None:
     np.testing.assert_array_equal(both.ridge, alone.ridge)
 
 
+@pytest.mark.landing
 def test_fits_to_products_have_their_noise() -> None:
     rows = np.full((len(POINTS), 4000), WEIGHT)
     matched = MomentTargets.of([products(0.03, 0.0)], POINTS, rows, generator(0))

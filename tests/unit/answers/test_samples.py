@@ -154,6 +154,7 @@ def test_what_cannot_be_combined_is_refused(estimates, variances, options, messa
         sd.combine(estimates, variances, **options)
 
 
+@pytest.mark.landing
 def test_tables_are_as_far_from_their_fits_as_the_drawn_ones_whatever_error_bars_put_in_beside(monkeypatch):
     release = fitted()
 

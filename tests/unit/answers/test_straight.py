@@ -66,6 +66,7 @@ def test_only_pairs_that_were_not_measured_are_open(blind: sd.SyntheticRelease) 
     assert CORRELATION_STDDEV >= found[0, 1] > found[1, 2] >= 0
 
 
+@pytest.mark.landing
 def test_what_is_open_is_in_the_error_of_a_correlation(
     blind: sd.SyntheticRelease, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -143,6 +143,7 @@ class _Together:
         return intraclass_correlation(self.noisy, self.axis)
 
 
+@pytest.mark.landing
 @pytest.mark.sampled("landing")
 @pytest.mark.parametrize("here", [0.0, 5.0, 20.0, 60.0])
 def test_a_level_that_has_all_rows_of_its_bin_is_held_as_often_as_the_noise_allows(here: float) -> None:

@@ -31,6 +31,7 @@ def long_statistic(domain, k):
     )
 
 
+@pytest.mark.landing
 @pytest.mark.sampled
 @pytest.mark.parametrize("nested", [0, 2])
 @pytest.mark.parametrize("budget", [GaussianDP(1.0), ApproxDP(1.0, 1e-6), ZCDP(1.0), PureDP(1.0)], ids=str)

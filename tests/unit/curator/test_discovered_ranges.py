@@ -189,6 +189,7 @@ def test_no_whole_number_comes_out_that_only_the_end_of_a_part_suggests(monkeypa
     assert discovered(np.tile([1, 2, 3], 2000), Integer()).upper == 3
 
 
+@pytest.mark.landing
 def test_years_are_not_lost_in_the_power_of_two_that_they_lie_in() -> None:
     """Seven years of a thousand: with noise, too, in most of many runs."""
     years = np.random.default_rng(0).integers(2003, 2010, 3000)

@@ -184,6 +184,7 @@ def killed(step: str, path: Path, call: int) -> None:
     subprocess.run([*command, sys.executable, "-W", "ignore", "-c", code, str(path)], check=False, env=ENVIRONMENT)
 
 
+@pytest.mark.landing
 @pytest.mark.sampled("landing")
 @needs_strace
 @pytest.mark.parametrize("call", MOMENTS)

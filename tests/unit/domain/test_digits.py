@@ -118,6 +118,7 @@ def test_a_schema_without_digits_is_written_as_before():
     assert "decimals" not in schema.to_json() + repr(schema)
 
 
+@pytest.mark.landing
 def test_a_released_table_has_the_digits_of_the_real_one():
     rng = np.random.default_rng(0)
     real = pd.DataFrame({

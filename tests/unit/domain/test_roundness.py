@@ -90,6 +90,7 @@ def test_the_classes_of_years_of_work():
     assert np.bincount(axis.cells_of(np.arange(axis.grid.size)))[:2].tolist() == [42, 411 - 42]
 
 
+@pytest.mark.landing
 def test_databases_count_the_classes_as_they_are_counted_here(tmp_path):
     rng = np.random.default_rng(0)
     table = pd.DataFrame(
@@ -117,6 +118,7 @@ def test_databases_count_the_classes_as_they_are_counted_here(tmp_path):
     assert (counted.sums(queries, schema) == wanted).all()
 
 
+@pytest.mark.landing
 @given(st.integers(0, 10**6))
 def test_the_cell_of_a_grid_index_is_the_same_in_sql_whatever_the_runs(seed):
     rng = np.random.default_rng(seed)

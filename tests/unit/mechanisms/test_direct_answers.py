@@ -127,6 +127,7 @@ def test_unknown_aims_levels_and_queries_are_refused():
         output.answer(Marginals(DOMAIN, ((0,),)))
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.sampled
 @pytest.mark.parametrize("subset", [False, True])
 @pytest.mark.parametrize("unit", [1, 1000, 10**8])

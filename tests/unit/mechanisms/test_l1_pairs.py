@@ -51,6 +51,7 @@ def true_table(rows: np.ndarray, pair: tuple[int, int]) -> np.ndarray:
     return Marginals(DOMAIN, (pair,)).sums(rows).astype(float)
 
 
+@pytest.mark.landing
 def test_without_noise_enough_products_give_the_tables_themselves() -> None:
     rows = codes()
     found = tables_of_products(averages(rows, degree=7), DOMAIN, total=len(rows))

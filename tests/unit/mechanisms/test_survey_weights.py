@@ -123,6 +123,7 @@ def test_offsets_and_counts_give_the_sums_of_weights(weight, values):
     assert (np.abs(found - exact) <= rows * (half * (2 / 256 + 1 / 1024) + 2 * grid_point)).all()
 
 
+@pytest.mark.landing
 def test_means_of_classes_are_found_where_rows_are_many_and_the_middle_is_taken_where_there_are_none():
     table = survey(20_000)
     column = released(table, epsilon=5.0).schema_["perwt"]
@@ -148,6 +149,7 @@ def test_the_bounds_of_the_offsets_grow_with_the_rows_of_a_person():
 # What comes out
 
 
+@pytest.mark.landing
 def test_weights_add_up_to_the_population_however_many_rows_are_drawn():
     made = released(survey().astype({"perwt": float}))
     (population,) = made.release_.model.populations.values()
@@ -207,6 +209,7 @@ def test_other_libraries_get_weights_in_their_own_types(library):
     assert made["perwt"].dtype == frame["perwt"].dtype if library == "polars" else made.schema.equals(table.schema)
 
 
+@pytest.mark.landing
 def test_a_saved_release_draws_and_answers_the_same(tmp_path):
     _, made = usual()
     made.save(tmp_path / "r")

@@ -205,6 +205,7 @@ def heaped() -> dict[str, tuple[np.ndarray, list[float]]]:
 HEAPS = heaped()
 
 
+@pytest.mark.landing
 @pytest.mark.sampled("landing")
 @pytest.mark.parametrize(("values", "heaps"), HEAPS.values(), ids=HEAPS)
 def test_numbers_that_many_rows_share_are_shared_by_as_many_synthetic_rows(values, heaps):

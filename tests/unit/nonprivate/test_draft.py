@@ -291,6 +291,8 @@ def test_a_plan_takes_a_draft_and_says_what_it_assumed(draft: Draft) -> None:
     assert sd.plan(sd.Schema({"age": sd.Integer(0, 9), "sex": sd.Boolean()}), rows=300).assumed == ()
 
 
+@pytest.mark.landing
+@pytest.mark.sampled("landing")
 @pytest.mark.sampled
 @pytest.mark.parametrize(
     "column",

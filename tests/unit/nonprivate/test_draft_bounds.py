@@ -145,6 +145,7 @@ def test_bounds_are_numbers_that_people_write(low, high, lower, upper) -> None:
     assert all(len(f"{end:g}".strip("-").replace(".", "").strip("0")) <= 4 for end in drafted)
 
 
+@pytest.mark.landing
 @given(st.lists(st.integers(-50, 50), min_size=400, max_size=600), st.lists(st.integers(-(10**6), 10**6), max_size=12))
 def test_few_values_lie_beyond_and_only_where_they_would_make_the_range_empty(near: list[int], far: list[int]) -> None:
     counts = Counter([*near, *far])

@@ -78,6 +78,7 @@ def accepted(table):
         return sd.draft(table).accept_all()
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.sampled
 @pytest.mark.parametrize("spelled", MOMENTS_AS_TEXT)
 @pytest.mark.parametrize("library", TEXT_TABLES)

@@ -151,6 +151,7 @@ def test_kernel_errors_are_those_of_every_row_and_centre() -> None:
         assert measures.kernel_error(real, synthetic, schema, widths=widths) == pytest.approx(worst, rel=1e-4, abs=1e-6)
 
 
+@pytest.mark.landing
 def test_distances_to_the_closest_record_are_those_of_every_row() -> None:
     rng = np.random.default_rng(0)
     frames = [
@@ -178,6 +179,7 @@ def test_distances_to_the_closest_record_are_those_of_every_row() -> None:
     assert found["closest_real"] == pytest.approx(median(frames[0], frames[0], apart=True), abs=1e-6)
 
 
+@pytest.mark.landing
 def test_progress_is_told_stage_by_stage_and_comes_to_its_end() -> None:
     told: list[Progress] = []
     sd.nonprivate_evaluate(table(), table(seed=1), SCHEMA, target="member", on_progress=told.append)

@@ -71,6 +71,8 @@ def test_a_table_fits_its_own_draft_and_may_miss_values_where_some_are_missing(t
     assert isinstance(column, Identifier) or column.nullable == missing
 
 
+@pytest.mark.landing
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize(
     "others", [["1", "2", "3"], ["1.5", "2.5", "3"], ["2020-01-05", "2020-01-06"], ["true", "false"]]
 )

@@ -380,6 +380,7 @@ def test_a_formula_in_a_column_name_is_defused_in_what_is_published(walked):
     assert header.split(",", 2)[2].startswith("\"'=")
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize(
     "kind",
     [
@@ -635,6 +636,7 @@ def test_who_is_protected_is_asked_before_any_column_and_has_no_answer_by_itself
     assert "<h1>What is known" in visitor.post("people", protects="row").text
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize(
     "typed", [{"unit": "", "rows": "3"}, {"unit": "0"}, {"unit": "0", "rows": "0"}, {"unit": "0", "rows": "x"}]
 )

@@ -36,7 +36,7 @@ ROWS = (
 
 def test_the_server_ends_by_itself_when_nobody_has_asked_for_long(tmp_path, capfd):
     links: list[str] = []
-    serve(tmp_path, browser=False, say=links.append, idle_seconds=0.2)
+    serve(tmp_path, browser=False, say=links.append, idle_seconds=0.1)
     assert links[0].startswith("http://127.0.0.1:")
     with pytest.raises(urllib.error.URLError):
         urllib.request.urlopen(links[0], timeout=5)
@@ -72,7 +72,7 @@ def test_enter_in_the_terminal_makes_a_new_link_and_the_old_one_ends(tmp_path, m
 
     with open(terminal, encoding="utf-8") as stdin:
         monkeypatch.setattr(sys, "stdin", stdin)
-        serve(tmp_path, browser=False, say=say, idle_seconds=1.5)
+        serve(tmp_path, browser=False, say=say, idle_seconds=0.8)
     os.close(keyboard)
     assert told == [200, 403, 200, 403]
 
@@ -92,8 +92,8 @@ def test_a_folder_has_one_server_at_a_time(tmp_path):
         with pytest.raises(DataError, match="running already"):
             serve(tmp_path, browser=False, say=links.append)
 
-    serve(tmp_path, browser=False, say=second, idle_seconds=0.2)
-    serve(tmp_path, browser=False, say=links.append, idle_seconds=0.2)
+    serve(tmp_path, browser=False, say=second, idle_seconds=0.1)
+    serve(tmp_path, browser=False, say=links.append, idle_seconds=0.1)
     assert len(set(links)) == 2
 
 
@@ -148,7 +148,7 @@ def test_where_no_file_can_be_written_the_browser_is_not_started(tmp_path, monke
     monkeypatch.setattr("synthdp.page.serve.write_private", lambda *_: (_ for _ in ()).throw(OSError))
     monkeypatch.setattr(webbrowser, "open", pytest.fail)
     links: list[str] = []
-    serve(tmp_path, browser=True, say=links.append, idle_seconds=0.2)
+    serve(tmp_path, browser=True, say=links.append, idle_seconds=0.1)
     assert len(links) == 1
 
 

@@ -35,6 +35,7 @@ def plans() -> Plans:
     return found
 
 
+@pytest.mark.landing
 def test_the_picture_of_a_release_has_a_chart_for_each_column(release: sd.Release) -> None:
     picture = release.plot()
     views = column_views(release.model, release.measurements)
@@ -46,6 +47,7 @@ def test_the_picture_of_a_release_has_a_chart_for_each_column(release: sd.Releas
         assert sides[: len(view.bars)] == pytest.approx(view.shares)
 
 
+@pytest.mark.landing
 def test_every_picture_has_a_figure_and_is_saved_by_its_ending(
     release: sd.Release, plans: Plans, tmp_path: Path
 ) -> None:

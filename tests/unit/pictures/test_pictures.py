@@ -20,7 +20,7 @@ from synthdp.pictures.column_views import column_view, column_views, grouped
 from synthdp.pictures.picture import bars, decades, heat_map, histogram, triangle
 from synthdp.pictures.view import FINEST, SINGLE, Bar, axis_between, marks_between, zoomed
 
-ROWS = 8_000
+ROWS = 4_000
 SCHEMA = sd.Schema(
     {
         "age": sd.Integer(0, 120),
@@ -229,6 +229,7 @@ def test_a_picture_is_xml_whatever_names_and_levels_are(name: str) -> None:
         assert "<script" not in picture._repr_html_()
 
 
+@pytest.mark.landing
 def test_a_loaded_release_has_the_same_pictures(release: sd.SyntheticRelease, tmp_path: Path) -> None:
     release.save(tmp_path / "r")
     again = sd.load(tmp_path / "r")

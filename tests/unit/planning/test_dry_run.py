@@ -22,6 +22,7 @@ SCHEMA = sd.Schema({
 })  # fmt: skip
 
 
+@pytest.mark.landing
 def test_more_budget_promises_less_error() -> None:
     low, high = sd.plan(SCHEMA, rows=3000, epsilon=[0.1, 10])
     for order in (1, 2, 3):
@@ -75,6 +76,7 @@ def test_protecting_all_rows_of_a_person_promises_more_error() -> None:
     assert ten.errors[1] > 2 * one.errors[1]
 
 
+@pytest.mark.landing
 def test_fewer_bins_measure_fewer_numbers() -> None:
     table = pd.DataFrame({"x": np.arange(500) % 100, "y": np.arange(500) % 2 == 0})
     schema = sd.Schema({"x": sd.Integer(0, 99), "y": sd.Boolean()})
@@ -198,6 +200,7 @@ def test_the_noise_of_single_columns_is_foretold_and_that_of_a_large_table_scale
     )  # no relation is there, so what is left goes to columns again
 
 
+@pytest.mark.landing
 def test_a_wide_range_of_real_numbers_is_advised_to_say_its_decimals() -> None:
     wide = sd.Schema({"a": sd.Continuous(0, 1e7), "b": sd.Integer(0, 9)})
     known = sd.Schema({"a": sd.Continuous(0, 1e7, decimals=2), "b": sd.Integer(0, 9)})
@@ -206,6 +209,7 @@ def test_a_wide_range_of_real_numbers_is_advised_to_say_its_decimals() -> None:
     assert "usually empty" not in said[1]
 
 
+@pytest.mark.landing
 def test_a_plan_says_which_relations_would_be_seen() -> None:
     schema = sd.Schema({name: sd.Categorical(list("abcdef")) for name in "abcdefgh"})
     low, high = sd.plan(schema, rows=4000, epsilon=[0.3, 3])

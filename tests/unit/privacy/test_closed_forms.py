@@ -241,6 +241,7 @@ def test_the_least_delta_of_a_table_is_taken():
     assert accounting.pld_epsilon([laplace(4.0)], accounting.SMALLEST_PLD_DELTA) == pytest.approx(0.25, rel=1e-2)
 
 
+@pytest.mark.landing
 @pytest.mark.sampled("landing")
 @pytest.mark.sampled
 @pytest.mark.parametrize(

@@ -90,6 +90,7 @@ def test_one_discrete_gaussian_is_within_the_bound(sigma, shift, epsilon):
     assert hockey_stick(p, q, epsilon) <= accounting.gdp_to_delta(mu, epsilon)
 
 
+@pytest.mark.landing
 @pytest.mark.sampled("landing")
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0, 2.0])
 def test_a_plan_that_adapts_is_within_the_filter(epsilon):

@@ -112,6 +112,7 @@ def test_whole_relations_with_narrow_intervals_are_good_enough_for_inference() -
     assert "linear" in said(low=0.26, high=1.0, partly=True)
 
 
+@pytest.mark.landing
 def test_verdicts_are_better_with_more_budget_and_in_words() -> None:
     table, schema = independent(3, 3000, columns=4)
     errors = []

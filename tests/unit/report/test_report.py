@@ -39,7 +39,7 @@ SCHEMA = sd.Schema(
 @pytest.fixture(scope="module")
 def release() -> sd.SyntheticRelease:
     rng = np.random.default_rng(0)
-    n = 1000
+    n = 600
     first, more = rng.integers(0, 200, n), rng.integers(0, 160, n)
     member = rng.random(n) < 0.5
     table = pd.DataFrame({

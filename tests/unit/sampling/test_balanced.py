@@ -183,6 +183,7 @@ def test_any_number_of_rows_and_columns_is_drawn_repeatably(shape, rows):
     assert (first == second).all()
 
 
+@pytest.mark.landing
 def test_large_samples_are_plain_draws():
     rows = WORK // 18 + 1
     plain = MODEL.sample(rows, np.random.default_rng(2))

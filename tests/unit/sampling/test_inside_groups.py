@@ -122,6 +122,7 @@ def test_a_group_whose_values_lie_apart_from_each_other_is_dealt_out_too():
     assert rank_correlation(dealt.values()) > rank_correlation(indices) + 0.02
 
 
+@pytest.mark.landing
 def test_rows_of_a_model_move_together_within_its_groups():
     column = Continuous(-4, 4)
     values = normal(ROWS, 0.9)

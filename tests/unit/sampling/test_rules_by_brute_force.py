@@ -120,6 +120,7 @@ def _random_axis(name, column, most, rng):
     return Axis(name, column, np.arange(size), cells)
 
 
+@pytest.mark.landing
 @given(small_schemas() | dated_schemas(), st.integers(0, 100))
 def test_no_row_of_a_model_breaks_a_rule_told_by_its_values(schema, seed):
     rows = []

@@ -45,6 +45,7 @@ def test_a_file_holds_the_rows_of_the_model(name, block_rows, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
+@pytest.mark.landing
 def test_counts_over_blocks_have_the_law_of_the_model(tmp_path):
     model = model_of(SCHEMA)
     model.sample_to(tmp_path / "t.parquet", rows=20_000, random_state=3, block_rows=1000)

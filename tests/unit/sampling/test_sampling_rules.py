@@ -161,6 +161,7 @@ def test_given_values_that_leave_no_row_to_the_rules_are_refused_in_one_sentence
         model_of(REALS, coarse=1).sample(10, random_state=0, given={"low": (6.0, 7.0), "high": (1.0, 2.0)})
 
 
+@pytest.mark.landing
 def test_rows_are_drawn_in_proportion_to_the_pairs_that_obey_within_cells():
     """One coarse cell for both columns: the law is uniform over the pairs a <= b."""
     schema = Schema({"a": Integer(0, 3), "b": Integer(0, 3)}, constraints=[LessEqual("a", "b")])
@@ -171,6 +172,7 @@ def test_rows_are_drawn_in_proportion_to_the_pairs_that_obey_within_cells():
     assert max(abs(count - 5000) for count in counts.values()) < 7 * 70
 
 
+@pytest.mark.landing
 def test_a_cell_pair_is_possible_exactly_if_some_pair_of_values_obeys():
     for schema in (NUMBERS, REALS, DATES):
         for order in (rule for rule in rules_of(schema) if isinstance(rule, ColumnOrder)):

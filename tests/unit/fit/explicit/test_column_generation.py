@@ -65,6 +65,7 @@ def test_exact_pricing_reaches_the_optimum_of_the_full_program_and_certifies_it(
     assert found.fit.gap <= 1e-5
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("stddev", [0.02, 0.5])
 def test_heuristic_pricing_reaches_the_same_optimum_here_and_does_not_claim_it(stddev):
     problem = noisy_problem(PLANE, seed=2, stddev=stddev)
@@ -92,6 +93,7 @@ def test_three_columns_by_enumeration_are_certified():
     assert found.fit.objective == pytest.approx(Sifting().solve(listed(problem)).objective, abs=1e-6)
 
 
+@pytest.mark.landing
 def test_many_columns_beat_the_program_on_as_many_random_points():
     basis = chebyshev_basis(d=12, N=16, degree=1, order=2)
     problem = noisy_problem(basis, seed=5, stddev=0.1)
@@ -122,6 +124,7 @@ def test_a_good_start_is_kept():
     assert again.fit.pivots <= first.fit.pivots
 
 
+@pytest.mark.landing
 def test_the_same_generator_state_gives_the_same_fit():
     problem = noisy_problem(chebyshev_basis(d=6, N=16, degree=2, order=2), seed=8, stddev=0.1)
     first = ColumnGeneration().solve(problem, rng=generator(3))

@@ -140,6 +140,7 @@ def test_the_misfit_is_never_larger_than_that_of_the_prior(seed):
         assert problem.misfit(found.weights) <= problem.misfit(problem.start) + 1e-9
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2, 3))])
 @pytest.mark.parametrize("name", ["lp", "mw"])
 def test_pulling_harder_comes_nearer_to_the_prior_and_misses_more_until_it_is_the_prior(seed, name):
@@ -168,6 +169,7 @@ def test_the_order_of_points_and_of_answers_does_not_matter(seed):
     np.testing.assert_allclose(second.weights, first.weights[points], atol=1e-2)
 
 
+@pytest.mark.landing
 @given(seed=st.integers(0, 2**32), factor=st.sampled_from([1e-3, 1e3]))
 @settings(max_examples=10, deadline=None)
 def test_the_unit_of_the_answers_scales_the_objective(seed, factor):
@@ -216,6 +218,7 @@ def test_rows_a_thousand_times_likelier_than_the_prior_are_reached(columns):
     np.testing.assert_allclose(found.weights[[0, -1]], 0.5, atol=0.05)
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("name", ["lp", "mw"])
 def test_the_same_problem_has_the_same_weights_with_any_number_of_threads(name):
     problem = random_problem(0, k=200, m=3000)

@@ -75,6 +75,7 @@ def test_a_mean_beyond_the_range_ends_at_its_edge():
     assert moments_of(weights, 1)[0, 0] > 0.999
 
 
+@pytest.mark.landing
 def test_many_noisy_moments_with_tiny_noise_still_give_densities():
     b = np.random.default_rng(1).normal(size=(5, 12))
     weights = product_max_entropy(b, 0.001)

@@ -50,6 +50,7 @@ def test_a_program_without_a_solution_says_so():
     assert optimum(np.ones(1), rows=np.ones((1, 1)), limits=-np.ones(1)) is None
 
 
+@pytest.mark.landing
 @given(
     st.lists(st.integers(0, 40), min_size=8, max_size=8).filter(any), st.lists(st.floats(-2, 2), min_size=8, max_size=8)
 )

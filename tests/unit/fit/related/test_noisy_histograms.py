@@ -49,6 +49,7 @@ def distance(found: np.ndarray, truth: np.ndarray) -> float:
     return float(np.abs(found - truth).sum() / found[:, 0, 0].size / truth.sum())
 
 
+@pytest.mark.landing
 def test_persons_far_from_all_others_are_not_made_of_noise() -> None:
     smooth, plain = releases_of("growing", 40.0)
     far = np.abs(CELLS - np.array([[8], [10], [12]])) > 9
@@ -113,6 +114,7 @@ def related(strength: float, size: int = 9, total: float = 4000.0) -> np.ndarray
     return table / table.sum() * total
 
 
+@pytest.mark.landing
 @pytest.mark.sampled
 @pytest.mark.parametrize("strength", [0.0, 1.0, 3.0])
 def test_a_table_of_two_numbers_comes_nearer_to_the_truth_by_an_association(strength: float) -> None:

@@ -147,6 +147,7 @@ def test_rows_of_another_table_change_nothing_once_the_noisy_answers_are_the_sam
     pd.testing.assert_frame_equal(one, two)
 
 
+@pytest.mark.landing
 def test_a_strong_relation_comes_through_at_a_usual_budget():
     table = mixed(5000)
     synthetic = (

@@ -159,6 +159,7 @@ def alike(found: pd.DataFrame) -> dict[str, float]:
     return {"alike": p[same].mean(), "else": p[~same].mean()}
 
 
+@pytest.mark.landing
 def test_what_a_triple_says_comes_out_and_the_bootstrap_finds_it_again(monkeypatch):
     made = release(monkeypatch)
     model = made.output
@@ -176,6 +177,7 @@ def test_what_a_triple_says_comes_out_and_the_bootstrap_finds_it_again(monkeypat
     assert effects[1:].mean(axis=0) @ effects[0] == pytest.approx(effects[0] @ effects[0], rel=0.15)
 
 
+@pytest.mark.landing
 def test_a_release_keeps_its_triples_in_its_file_and_answers_alike(monkeypatch, tmp_path):
     made = release(monkeypatch)
     save(made, tmp_path / "release")

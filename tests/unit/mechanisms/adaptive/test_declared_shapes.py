@@ -38,6 +38,7 @@ def errors(truth: np.ndarray, like: str, noise: float) -> tuple[float, float]:
     return tuple(np.mean(found, axis=0).tolist())
 
 
+@pytest.mark.landing
 @pytest.mark.sampled
 @pytest.mark.parametrize(
     "kind", ["lognormal", "normal", "exponential", "uniform", "increasing", "decreasing", "smooth"]

@@ -52,6 +52,7 @@ def test_scores_below_what_chance_makes_are_no_sign_of_anything():
     assert found[2].none < 1e-6
 
 
+@pytest.mark.landing
 def test_as_many_relations_are_seen_as_are_foretold():
     """Relations among three hundred pairs, one after the other, each beside unrelated ones."""
     for distance, stddev in ((1000.0, 200.0), (1600.0, 300.0)):

@@ -64,6 +64,7 @@ def test_what_the_workload_wishes_is_measured_with_less_noise_than_the_rest_and_
     assert all(measured[pair] < every.get(pair, np.inf) for pair in wished)
 
 
+@pytest.mark.landing
 def test_of_all_interactions_pairs_outside_of_the_wishes_keep_a_fifth_of_the_cost():
     release = AdaptiveMarginals(workload=[("a", "b"), ("c", "e")]).release(curator(), random_state=0)
     (measured,) = [m for m in release.measurements if isinstance(m.queries, Interactions)]
@@ -75,6 +76,7 @@ def test_of_all_interactions_pairs_outside_of_the_wishes_keep_a_fifth_of_the_cos
     assert cost[(0, 1)] == pytest.approx(cost[(2, 4)], rel=0.02)
 
 
+@pytest.mark.landing
 def test_a_set_of_more_weight_has_less_noise():
     measured = noise_of_tables(workload={("a", "b"): 20.0, ("c", "e"): 1.0})
     assert measured[(0, 1)] < 0.5 * measured[(2, 4)]
@@ -89,6 +91,7 @@ def test_relations_with_the_target_have_less_noise():
     assert max(with_target) < min([*others, *noise_of_tables().values()])
 
 
+@pytest.mark.landing
 def test_progress_is_told_stage_by_stage():
     told = []
     AdaptiveMarginals(second_stage=0.4, on_progress=told.append).release(curator(), random_state=0)

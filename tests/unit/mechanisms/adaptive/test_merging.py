@@ -160,6 +160,7 @@ def release(monkeypatch) -> sd.Release:
     return sd.AdaptiveMarginals().release(curator, random_state=0)
 
 
+@pytest.mark.landing
 def test_a_release_keeps_its_merged_tables_in_its_file_and_answers_alike(monkeypatch, tmp_path):
     made = release(monkeypatch)
     tables = merged_tables(made.measurements, made.output.domain)
@@ -175,6 +176,7 @@ def test_a_release_keeps_its_merged_tables_in_its_file_and_answers_alike(monkeyp
     pd.testing.assert_frame_equal(*answers)
 
 
+@pytest.mark.landing
 def test_what_a_merged_table_says_comes_out_and_the_bootstrap_finds_it_again(monkeypatch):
     """Both the model and the fits to drawn tables follow the merged table, and not the pair's independence."""
     made = release(monkeypatch)

@@ -65,6 +65,7 @@ def test_numbers_come_out_as_round_as_they_are(release):
     ]
 
 
+@pytest.mark.landing
 def test_bins_keep_their_rows(release):
     fine = release.output.refinements[0].fine
     plain = release.output.refinements[0].weights

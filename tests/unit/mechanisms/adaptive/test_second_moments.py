@@ -79,12 +79,14 @@ def test_nothing_is_asked_where_noise_would_drown_it():
     assert products_of(release) == []
 
 
+@pytest.mark.landing
 def test_columns_that_the_workload_leaves_out_have_products_too_for_they_keep_a_share():
     curator = Curator(correlated(5000), schema=NUMBERS, budget=HEARD)
     release = AdaptiveMarginals(workload=[("x0", "x2")]).release(curator, random_state=0)
     assert [m.queries.domain.names for m in products_of(release)] == [tuple(NUMBERS)]
 
 
+@pytest.mark.landing
 def test_a_release_with_products_survives_its_file(tmp_path):
     schema = Schema({**NUMBERS, "b": Boolean()})
     table = correlated(5000).assign(b=np.random.default_rng(4).random(5000) < 0.5)

@@ -74,6 +74,7 @@ def ratios(family, *, tables, draws, seed):
     return np.array(found)
 
 
+@pytest.mark.landing
 @pytest.mark.sampled
 @pytest.mark.parametrize("family", FAMILIES)
 def test_an_estimate_is_no_farther_from_the_table_than_projected_counts(family):

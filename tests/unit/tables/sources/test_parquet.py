@@ -101,6 +101,7 @@ def write_stream(table: pd.DataFrame, folder) -> object:
 WRITERS = [write_file, write_folder, write_glob, write_partitions, write_feather, write_stream]
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.sampled
 @pytest.mark.parametrize("adjacency", [EVERY_ROW, Adjacency(unit="person", rows=3)])
 @pytest.mark.parametrize("write", WRITERS)

@@ -614,6 +614,7 @@ def affine_rows() -> list[tuple[Any, ...]]:
     return found
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("asked", [{"table": "t"}, {"table": "main.T"}, {"query": "SELECT * FROM t"}])
 def test_a_draft_of_an_sqlite_table_is_the_draft_of_its_dataframe(asked: dict[str, str]) -> None:
     with closing(sqlite3.connect(":memory:")) as connection:

@@ -39,6 +39,7 @@ def silent_selection(monkeypatch) -> list[int]:
     return chosen
 
 
+@pytest.mark.landing
 @pytest.mark.sampled
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
 def test_without_noise_it_measures_each_table_once_and_fits_all_of_them(monkeypatch, neighbors):

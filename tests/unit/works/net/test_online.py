@@ -51,6 +51,7 @@ def test_without_noise_every_answer_is_within_the_threshold(monkeypatch, name, n
     assert all(answer.checked for answer in answers)
 
 
+@pytest.mark.landing
 @pytest.mark.sampled
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_what_was_learned_answers_again_without_alarm(monkeypatch, name):
@@ -121,6 +122,7 @@ def test_a_wrong_guess_rules_out_half_of_the_small_tables(monkeypatch):
     assert left[-1] < left[0]
 
 
+@pytest.mark.landing
 @pytest.mark.sampled
 @pytest.mark.parametrize("cells", [4, pytest.param(64, marks=pytest.mark.slow)])
 def test_updates_end_before_their_limit(monkeypatch, cells):
@@ -138,6 +140,7 @@ def test_updates_end_before_their_limit(monkeypatch, cells):
     assert 0 < session.watch.alarms <= update_limit(cells, alpha=alpha)
 
 
+@pytest.mark.landing
 @pytest.mark.sampled
 @pytest.mark.parametrize("bound", ["pmw", "median"])
 def test_answers_keep_the_bound_at_its_settings(bound):

@@ -32,6 +32,7 @@ def test_the_median_of_the_tables_answers(budget, neighbors):
     assert release.loss == budget
 
 
+@pytest.mark.landing
 def test_without_noise_the_worst_answered_queries_are_drawn_and_answered(monkeypatch):
     silence(monkeypatch)
     drawn = []

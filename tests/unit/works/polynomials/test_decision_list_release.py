@@ -69,6 +69,7 @@ def test_the_trace_is_the_same_on_neighbours(loss, neighbors, monkeypatch):
     assert first.draws == second.draws
 
 
+@pytest.mark.landing
 def test_more_rows_choose_a_higher_degree():
     adjacency = Adjacency(Neighbors.REPLACE_ONE)
     orders = [

@@ -126,6 +126,7 @@ def test_with_noise_the_bracket_contains_the_truth_and_shrinks_with_the_rows(los
     assert widths[1] < widths[0]
 
 
+@pytest.mark.landing
 def test_without_noise_maximum_entropy_of_all_parities_is_the_truth(monkeypatch):
     without_noise(monkeypatch)
     frame = table(10**5)
@@ -225,6 +226,7 @@ def test_mixed_columns_are_released_by_their_bits(monkeypatch):
     assert float(answer) == pytest.approx(expected, abs=1e-9)
 
 
+@pytest.mark.landing
 def test_a_synthetic_table_has_the_parities_of_the_private_one(monkeypatch):
     without_noise(monkeypatch)
     frame = table(20_000)

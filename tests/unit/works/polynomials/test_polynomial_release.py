@@ -86,6 +86,7 @@ def test_symmetric_queries_are_a_family(query, monkeypatch):
     assert float(found.stderr) > 0
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("order", [1, 2, 3])
 def test_the_error_of_every_symmetric_query_is_within_its_own_bound(order, monkeypatch):
     """All 0/1 functions of how many of four literals hold, on rows of every kind: the bound holds and is reached."""

@@ -28,6 +28,7 @@ def conjunction(k: int) -> tuple[float, ...]:
     return (0.0,) * k + (1.0,)
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize(("k", "chebyshev", "optimal"), [(8, 5, 4), (16, 6, 6)])
 def test_degrees_for_an_error_of_a_tenth_are_those_of_the_table(k, chebyshev, optimal):
     assert chebyshev_degree(k, 0.1) == chebyshev
@@ -35,6 +36,7 @@ def test_degrees_for_an_error_of_a_tenth_are_those_of_the_table(k, chebyshev, op
     assert 1 + next(i for i, error in enumerate(errors) if error <= 0.1) == optimal
 
 
+@pytest.mark.landing
 @pytest.mark.sampled
 @pytest.mark.parametrize("k", range(2, 17))
 def test_the_chebyshev_polynomial_is_one_at_the_conjunction_and_small_elsewhere(k):
@@ -121,6 +123,7 @@ def test_a_query_of_any_width_and_price_has_a_polynomial_that_is_never_worse_tha
         assert cost <= (max(values) - min(values)) / 2 + price * abs(middle) + 2e-6
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.sampled
 @pytest.mark.parametrize("k", [9, 48, 56, 64, 80])
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
@@ -145,6 +148,7 @@ def test_krawtchouk_sums_are_sums_of_parities(k):
     assert [list(row) for row in krawtchouk_sums(k, k + 2)] == expected
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("k", [16, 64, 200])
 def test_fourier_coefficients_are_right_to_the_last_digit(k):
     values = tuple(math.sin(true) for true in range(k + 1))

@@ -73,6 +73,7 @@ def test_no_list_is_further_from_its_polynomial_than_the_bound_and_none_is_neare
     assert pattern_table(min(length, 4), min(order, 2)).error <= error + 0.01
 
 
+@pytest.mark.landing
 def test_longer_lists_than_can_be_enumerated_are_planned():
     adjacency, loss = Adjacency(Neighbors.REPLACE_ONE), ApproxDP(1.0, 1e-6)
     variables = [f"v{j}" for j in range(12)]

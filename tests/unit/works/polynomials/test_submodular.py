@@ -115,6 +115,7 @@ def test_no_query_of_the_class_has_a_larger_bias(k, order):
     assert submodular_error(max(k - 1, order, 1), order) <= bound + 1e-7
 
 
+@pytest.mark.landing
 def test_the_bias_falls_with_the_order_and_rises_with_the_width():
     errors = {(k, t): submodular_error(k, t) for k in (3, 5, 8) for t in (1, 2, 4)}
     assert errors[3, 1] < errors[5, 1] < errors[8, 1]

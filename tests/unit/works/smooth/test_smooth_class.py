@@ -153,6 +153,7 @@ def test_alpha_for_the_class_falls_with_rows_and_rises_with_confidence_columns_a
 LOSS = ApproxDP(1.0, 1e-6)
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize(("d", "smoothness", "rate"), [(1, 2, 1.0), (2, 3, 1.0)])
 def test_with_noise_by_degree_the_class_has_the_best_rate(d, smoothness, rate):
     """n^-min(1, K/d) but for a logarithm where K = d, and never above equal noise at its own degrees."""

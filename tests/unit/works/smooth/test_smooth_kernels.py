@@ -137,6 +137,7 @@ def test_a_bound_of_the_class_holds_for_any_separable_query():
     assert (released.answer(kernels, bound=1e-9).truncation_bound <= 1e-6).all()
 
 
+@pytest.mark.landing
 @pytest.mark.sampled("landing")
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("d", [1, 2, 3])

@@ -77,6 +77,7 @@ def test_the_cost_is_known_before_and_is_what_the_ledger_lost(tmp_path, variant,
     assert SmoothSynthesis(variant=variant).loss == Remaining()
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_what_is_asked_does_not_depend_on_the_rows(monkeypatch, variant, neighbors):
@@ -99,6 +100,7 @@ def test_the_model_is_a_function_of_the_noisy_answers_and_public_randomness(monk
     pd.testing.assert_frame_equal(*tables)
 
 
+@pytest.mark.landing
 def test_exact_follows_algorithm_1_and_meets_every_answer_up_to_the_lattice(monkeypatch):
     trace = silence(monkeypatch)
     table = frame(10_000)
@@ -275,6 +277,7 @@ def test_the_product_variant_meets_the_moments_of_every_column(monkeypatch):
     np.testing.assert_allclose((2 * sample**2 - 1).mean(), (2 * table**2 - 1).mean(), atol=0.01)
 
 
+@pytest.mark.landing
 def test_pairs_are_measured_and_met_where_the_noise_allows(monkeypatch):
     silence(monkeypatch)
     table = frame(20_000)
@@ -405,6 +408,7 @@ def test_settings_out_of_range_are_refused():
         SmoothSynthesis(variant="exact", degrees=200).release(curator(frame(10)))
 
 
+@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("shift", [-(10**13), 10**13])
 @pytest.mark.parametrize(("d", "rows"), [(3, 2000), (30, 400)])
 def test_answers_that_no_table_has_still_give_a_table(monkeypatch, d, rows, shift):
@@ -416,6 +420,7 @@ def test_answers_that_no_table_has_still_give_a_table(monkeypatch, d, rows, shif
     assert (sample.mean() * np.sign(shift) > 0.2).all()
 
 
+@pytest.mark.landing
 def test_missing_values_keep_their_shares_where_only_means_are_measured(monkeypatch):
     silence(monkeypatch)
     table, _ = wide(30, 400)

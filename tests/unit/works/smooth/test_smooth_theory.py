@@ -108,6 +108,7 @@ def test_the_best_approximation_never_beats_the_lower_orders():
     assert best_approximation(2, smoothness=5) == pytest.approx(math.pi / 4)
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("loss", [PureDP(1.0), ZCDP(0.5)])
 def test_a_smooth_query_is_within_alpha_of_the_truth(loss):
     """β = 1e-6, so twenty releases stay inside it."""

@@ -237,6 +237,7 @@ def test_the_papers_number_of_updates_is_just_covered_by_its_slots():
         assert bounds.hoeffding_update_bound(slots, alpha=alpha) < bounds.update_bound(slots, alpha=alpha)
 
 
+@pytest.mark.landing
 def test_a_step_lowers_the_entropy_by_what_the_bounds_count():
     """Brute force: on three records every table of a grid, all weights of a grid, all queries with values 0, 1/2, 1."""
     grid = [np.array(p) / 6 for p in itertools.product(range(7), repeat=3) if sum(p) == 6]
@@ -283,6 +284,7 @@ def test_inner_products_are_kept_as_well_as_the_norms_of_sums_and_differences():
         assert abs((matrix @ x) @ (matrix @ y) - x @ y) <= bound * (1 + 1e-9)
 
 
+@pytest.mark.landing
 def test_sums_of_laplace_noise_seldom_exceed_the_bound_of_the_projection():
     """The moment bound of theorem 4.9's constant, and its tail on the weights of a dense projection."""
     for x in np.linspace(0.001, 0.5, 200):
