@@ -12,7 +12,7 @@ ends where it is missing.  A line has:
   sum of absolute differences of shares), divided by that of columns that are drawn independently of each other, with real
   margins and as many rows; ``pairs`` is the mean over all pairs of the four kinds, divided so, ``related`` that over pairs
   whose independent columns are wrong by half as much again as chance would make them, and ``again`` what another draw of the
-  same laws has, and ``related by kind`` is of each kind;
+  same laws has; ``related by kind`` is ``related`` of each kind;
 * ``drivers``, ``slope``: how much of the effect of young drivers on motor claims, and of the slope of claims a policy by
   bonus class, is in the synthetic tables (1 is all);
 * ``delay``: days until a claim is reported, real and synthetic; ``rho``: Spearman's of income and insured sum;
@@ -166,7 +166,7 @@ def judged(real: Tables, made: Tables, release: sd.DatabaseRelease) -> dict[str,
 
 
 def by_kind(real: Tables, made: Tables) -> dict[str, Any]:
-    """The errors of pairs by kind, over all, and over related ones, and by kind over related ones, all in units of independence."""
+    """The errors of pairs in units of independent columns: by kind, over all pairs, and the same over related ones."""
     every = list(pairs(real, made))
     strong = [one for one in every if one[2] > 1.5 * one[3]]
     kinds = list(dict.fromkeys(one[0] for one in every))
