@@ -127,7 +127,7 @@ class Obedience:
         axis, cells = axis_at(self.layout, place), self.cells(place)
         refinement = self.refinement(self.layout.position(place[0]), place[1])
         numbers = grid_numbers(axis.column)[0][: axis.grid.regular].astype(np.float64)
-        first_of_cell, last_of_cell = _runs_of_cells(axis)
+        first_of_cell, last_of_cell = ends_of_points(axis)
         low, high = self._ends(place, compared, len(indices))
         above_low, above_high = self._ends(place, [one for one in compared if one.below == place], len(indices))
         whole = np.zeros(len(cells), np.int64), np.full(len(cells), len(numbers) - 1)
@@ -350,10 +350,10 @@ def _unlike(axis: Axis, cells: IntArray, points: GridIndices, parent: IntArray, 
         if not len(again):
             return points
         points[again] = axis.indices_in(cells[again], rng)
-    starts = axis.starts[np.argsort(axis.cells, kind="stable")]
+    first, last = ends_of_points(axis)
     for row in _repeated(points, parent):  # few: cells of which nearly all grid points are taken
         mine = slice(*np.searchsorted(parent, [parent[row], parent[row] + 1]))
-        every = np.arange(starts[cells[row]], starts[cells[row]] + axis.width[cells[row]])
+        every = np.arange(first[cells[row]], last[cells[row]] + 1)
         free = np.setdiff1d(every, points[mine])
         points[row] = free[0] if len(free) else points[row]
     return points
@@ -374,18 +374,12 @@ def _compares(condition: Condition) -> bool:
 def _ends_of_cells(axis: Axis) -> tuple[AnyArray, AnyArray, BoolArray]:
     """Return the smallest and the largest number of each bin, and which bins hold only regular values, (bins,) each.
 
-    Bins without regular values have the limits inf and -inf.  Bins of several runs are excluded by the mask.  The
-    numbers tell which limit a row above has to keep.
+    The numbers tell which limit a row above has to keep.  They mean nothing for other bins, among them bins whose
+    values are not neighbours.
     """
-    numbers, _ = grid_numbers(axis.column)
-    regular = axis.grid.regular
-    runs = np.flatnonzero(axis.starts < regular)
-    last = np.minimum(np.append(axis.starts[1:], axis.grid.size)[runs], regular) - 1
-    least, most = np.full(axis.size, np.inf), np.full(axis.size, -np.inf)
-    np.minimum.at(least, axis.cells[runs], numbers[axis.starts[runs]].astype(np.float64))
-    np.maximum.at(most, axis.cells[runs], numbers[last].astype(np.float64))
-    alone = np.bincount(axis.cells, minlength=axis.size) == 1
-    return least, most, np.isfinite(least) & alone
+    first, last = ends_of_points(axis)
+    numbers = grid_numbers(axis.column)[0].astype(np.float64)
+    return numbers[first], numbers[last], (axis.width > 0) & (axis.width == last - first + 1)
 
 
 def cells_of_rows(layout: Layout, persons: Persons, table: int, column: str) -> IntArray:
@@ -395,18 +389,6 @@ def cells_of_rows(layout: Layout, persons: Persons, table: int, column: str) -> 
     """
     of, rows = layout.tables[table], persons.tables[table]
     return rows.period if column == of.period and of.order is Order.PATTERN else rows.values[column]
-
-
-def _runs_of_cells(axis: Axis) -> tuple[IntArray, IntArray]:
-    """Return the first and the last regular grid point of each bin, (bins,) each; 1 and 0 for a bin without any.
-
-    Values between limits are drawn among them.  Of a bin of several runs, the last run counts.
-    """
-    first, last = np.ones(axis.size, np.int64), np.zeros(axis.size, np.int64)
-    runs = np.flatnonzero(axis.starts < axis.grid.regular)
-    stops = np.minimum(np.append(axis.starts[1:], axis.grid.size)[runs], axis.grid.regular)
-    first[axis.cells[runs]], last[axis.cells[runs]] = axis.starts[runs], stops - 1
-    return first, last
 
 
 def _of_any_cell(refinement: Refinement, cells: IntArray, rng: Generator) -> GridIndices:
