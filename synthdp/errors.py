@@ -29,6 +29,9 @@ UserWarning
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 NOTHING_SPENT = "nothing was spent"
 """The sentence that an error adds where a release was refused, or failed before its first answer."""
 
@@ -145,6 +148,22 @@ class UnprotectedLabelsWarning(UserWarning):
 
 class DraftWarning(UserWarning):
     """A schema was drafted from private rows without noise, so it is as private as the rows."""
+
+
+@contextmanager
+def in_table(name: str) -> Iterator[None]:
+    """Put the name of one of several tables before what an error raised within says of it, unless it says so itself.
+
+    It may be an error of what was declared, of the table or of a file.
+    """
+    try:
+        yield
+    except (SchemaError, DataError, FormatError) as error:
+        if f"table {name!r}" in str(error):
+            raise
+        told = type(error)(f"table {name!r}: {error}")
+        told.__notes__ = [*getattr(error, "__notes__", ())]
+        raise told from None
 
 
 def tell_of_budget(error: BaseException, sentence: str, *, instead: bool = False) -> None:

@@ -20,6 +20,7 @@ from synthdp.errors import (
     ParameterError,
     PrivacyError,
     SalvageWarning,
+    in_table,
     tell_of_budget,
 )
 from synthdp.measurements import Measurements, NoiseLaw
@@ -568,8 +569,9 @@ class Curator:
                 )
             declared = table.declared
             opened = {name: one for name, one in declared.tables.items() if one.undeclared}
-            for one in opened.values():
-                check_discoverable(one, loss)
+            for name, one in opened.items():
+                with in_table(name):
+                    check_discoverable(one, loss)
             account = self
             if isinstance(loss, ApproxDP):
                 account = self.open_account(loss, thresholds=THRESHOLDS_SHARE)

@@ -23,6 +23,7 @@ from synthdp.curator.discovery import (
 )
 from synthdp.curator.noisy_ranges import CLEAR, POWER_BINS, NoisyCounts
 from synthdp.domain.encoder import Numbers, RawColumn
+from synthdp.errors import in_table
 from synthdp.privacy.budget import COUNT_SHARE
 from synthdp.privacy.loss import GaussianDP, PrivacyLoss
 from synthdp.privacy.neighbors import Adjacency
@@ -88,8 +89,9 @@ def of_tables(
     SchemaError
         As `check_discoverable` does.
     """
-    for one in tables.values():
-        check_discoverable(one, loss)
+    for name, one in tables.items():
+        with in_table(name):
+            check_discoverable(one, loss)
     return {
         name: expected(tables[name], adjacency.of_one_row(), part, rows=rows[name])
         for name, part in divided(tables, loss).items()

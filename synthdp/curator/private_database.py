@@ -19,7 +19,7 @@ from synthdp.domain.differences import Difference
 from synthdp.domain.encoder import RawColumn, encode, rows_of
 from synthdp.domain.grid import grid_of
 from synthdp.domain.histories import NO_PARENT_ROW, REPEATED_ROW, STATE, Layout, Order, TableLayout
-from synthdp.errors import DataError, InternalError
+from synthdp.errors import DataError, InternalError, in_table
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.protocol import Statistic
 from synthdp.schema.database import DatabaseSchema
@@ -84,7 +84,8 @@ class PrivateDatabase(PrivateTable):
             store, buckets = SpillBuffer(), _buckets(layout)
             try:
                 for table in layout.tables:
-                    self._distribute(table, buckets[table.name])
+                    with in_table(table.name):
+                        self._distribute(table, buckets[table.name])
                 for number in range(BUCKETS):
                     parts = {name: [*stores[number].blocks()] for name, stores in buckets.items()}
                     store.add(records_of(layout, {name: _joined(blocks) for name, blocks in parts.items()}))
@@ -210,7 +211,10 @@ def private_database(
             f"the tables include one that the schema does not have: leave this table out; the schema has: "
             f"{', '.join(schema.tables)}"
         )
-    sources = {name: source_of(tables[name], one) for name, one in schema.tables.items()}
+    sources: dict[str, Source] = {}
+    for name, one in schema.tables.items():
+        with in_table(name):
+            sources[name] = source_of(tables[name], one)
     extra: list[str] = []
     for name, source in sources.items():
         if isinstance(source, CheckedSource):

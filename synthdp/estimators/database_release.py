@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
@@ -23,7 +23,7 @@ from synthdp.answers.related.unfit import (
 from synthdp.checks import check_number, check_share, check_whole
 from synthdp.curator import Curator
 from synthdp.domain.fresh_keys import check_enough_keys
-from synthdp.errors import DataError, ParameterError, SchemaError
+from synthdp.errors import DataError, ParameterError, in_table
 from synthdp.estimators.findings import (
     EPSILONS,
     addresses,
@@ -66,9 +66,6 @@ if TYPE_CHECKING:
 
 LOOKED = "bounds and levels were looked for in one row of each person: the rows of these notes are such rows"
 """Receipt note of a table with discovered columns."""
-
-T = TypeVar("T")
-"""Type of the object that `_of_table` makes."""
 
 
 class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
@@ -194,15 +191,17 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         _check_names(schema, X)
         if not schema.relations:
             return self._fit_one(schema, X)
-        sources = {name: _of_table(name, source_of, X[name], one) for name, one in schema.tables.items()}
+        sources: dict[str, Source] = {}
+        for name, one in schema.tables.items():
+            with in_table(name):
+                check_discoverable(one, loss)
+                sources[name] = source_of(X[name], one)
         if getattr(sources[schema.root], "is_empty", False):
             raise DataError(
                 f"table {schema.root!r} has no rows, so there is nothing to release: give a table with rows"
             )
         formats, schema = _formats(schema, sources)
         check_key_types(schema, sources)
-        for one in schema.tables.values():
-            check_discoverable(one, loss)
         self._read = addresses(sources.values())
         curator = Curator(
             sources, schema=schema, budget=loss, neighbors=self.neighbors, ledger=self.ledger, dataset=self.dataset
@@ -579,18 +578,10 @@ def _of_types(relations: Sequence[Relation], X: object) -> DatabaseSchema:
         if name not in X:
             raise DataError(f"table {name!r} is missing: add it to the tables, because the relations name it")
         keys = {*person, *(key for one in relations if name in (one.parent, one.child) for key in one.keys)}
-        known = _of_table(name, infer_schema, _of_table(name, source_of, X[name], None))
+        with in_table(name):
+            known = infer_schema(source_of(X[name]))
         tables[name] = known.part([column for column in known if column not in keys])
     return DatabaseSchema(tables, relations)
-
-
-def _of_table(name: str, make: Callable[..., T], *given: Any) -> T:
-    """Return the result of ``make``; a DataError or SchemaError gets the table's name."""
-    try:
-        return make(*given)
-    except (DataError, SchemaError) as error:
-        kind = DataError if isinstance(error, DataError) else SchemaError
-        raise kind(f"table {name!r}: {error}") from None
 
 
 def _formats(schema: DatabaseSchema, sources: Mapping[str, Source]) -> tuple[dict[str, TableFormat], DatabaseSchema]:
@@ -606,6 +597,7 @@ def _formats(schema: DatabaseSchema, sources: Mapping[str, Source]) -> tuple[dic
             raise DataError(
                 f"column {lacking[0]!r} is missing from table {name!r}: add it; the schema has: {', '.join(outer)}"
             )
-        formats[name] = _of_table(name, TableFormat.of, source, outer)
+        with in_table(name):
+            formats[name] = TableFormat.of(source, outer)
         tables[name] = formats[name].without_impossible_nulls(schema.tables[name])
     return formats, schema.with_columns(tables)

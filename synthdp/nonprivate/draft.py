@@ -16,7 +16,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, overload
 
-from synthdp.errors import DraftWarning, ParameterError, SchemaError
+from synthdp.errors import DraftWarning, ParameterError, SchemaError, in_table
 from synthdp.files import write_private
 from synthdp.nonprivate.draft_schema import draft_schema
 from synthdp.schema.column import ALSO_DRAFTED, DRAFTED, Column, is_drafted, with_drafted
@@ -123,10 +123,11 @@ def draft(
     if not isinstance(table, Mapping) or relations is None:
         return _drafted(table, without=without, missing=missing)
     left = {*without, *(key for one in relations for key in one.keys)}
-    tables = {
-        name: _drafted(rows, without=left & set(_names(rows)), missing=missing, source=f"table '{name}' of the draft")
-        for name, rows in table.items()
-    }
+    tables: dict[str, Draft] = {}
+    for name, rows in table.items():
+        with in_table(name):
+            source, without = f"table '{name}' of the draft", left & set(_names(rows))
+            tables[name] = _drafted(rows, without=without, missing=missing, source=source)
     return DatabaseDraft(tables, relations)
 
 
@@ -413,7 +414,8 @@ class DatabaseDraft:
         """Return the review of one column of a table; see `Draft.review`."""
         if table not in self.tables:
             raise SchemaError(f"the draft has no table {table!r}; it has: {', '.join(self.tables)}")
-        return self.tables[table].review(name, column, **settings)
+        with in_table(table):
+            return self.tables[table].review(name, column, **settings)
 
     def accept_all(self, *, by: str | None = None) -> DatabaseDraft:
         """Accept all unreviewed columns of all tables as drafted, in place; return the draft.

@@ -432,12 +432,12 @@ class DatabaseModel:
 
         Raise ParameterError if the given values have probability 0.
         """
-        masks = {self._conditioned(name): value for name, value in (given or {}).items()}
+        named = {self._conditioned(name): (name, value) for name, value in (given or {}).items()}
         allowed: dict[tuple[int, str, int], FloatArray | BoolArray] = {}
         found: dict[Conditioned, BoolArray] = {}
-        for (i, column, place), value in masks.items():
+        for (i, column, place), (name, value) in named.items():
             kind = self.schema.tables[self.schema.names[i]][column]
-            mask = found[i, column, place] = mask_of_values(kind, value, name=column)
+            mask = found[i, column, place] = mask_of_values(kind, value, name=name)
             shares = _share_of_cells(self.refinement(i, column), mask)
             if i:
                 self._allow_rows(allowed, i, place)

@@ -11,7 +11,7 @@ from synthdp.distribution.history_model import IMPOSSIBLE, Conditional, Historie
 from synthdp.domain.grid_rules_across import barriers_of, open_cells
 from synthdp.domain.histories import Layout
 from synthdp.domain.rules import check_values
-from synthdp.errors import SchemaError
+from synthdp.errors import SchemaError, in_table
 from synthdp.randomness import generator
 from synthdp.sampling.database_model import DatabaseModel, format_of_database
 
@@ -36,7 +36,8 @@ def check_rules(layout: Layout) -> None:
     if not schema.conditions and not schema.among:
         return
     for condition in schema.conditions:
-        check_values(condition.both)
+        with in_table(condition.below[0]):
+            check_values(condition.both)
     for (table, column), cells in open_cells(layout).items():
         if not cells.any():
             raise SchemaError(

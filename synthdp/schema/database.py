@@ -12,7 +12,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from synthdp.errors import FormatError, SchemaError
+from synthdp.errors import FormatError, SchemaError, in_table
 from synthdp.schema.columns import Identifier
 from synthdp.schema.constraints import RULE_KINDS, Constraint
 from synthdp.schema.derived import Derived
@@ -125,9 +125,10 @@ class DatabaseSchema:
                 )
         if not isinstance(rules, (list, tuple)):
             raise SchemaError("rules must be a list of rule objects, such as LessEqual")
-        self._declared = {
-            name: given if isinstance(given, Schema) else schema_given(given) for name, given in tables.items()
-        }
+        self._declared: dict[str, Schema] = {}
+        for name, given in tables.items():
+            with in_table(name):
+                self._declared[name] = given if isinstance(given, Schema) else schema_given(given)
         self.rules = tuple(rules)
         across = computed_places(self.rules, self._declared)
         self.tables = {name: _without(one, across.get(name, ()), table=name) for name, one in self._declared.items()}
@@ -301,10 +302,10 @@ class DatabaseSchema:
             raise FormatError(
                 f"{source} must have 'tables', an object of schemas by name, and the lists 'relations' and 'rules'"
             )
-        schemas = {
-            name: Schema.from_json(json.dumps(one), source=f"table '{name}' of {source}")
-            for name, one in tables.items()
-        }
+        schemas: dict[str, Schema] = {}
+        for name, one in tables.items():
+            with in_table(name):
+                schemas[name] = Schema.from_json(json.dumps(one), source=f"table '{name}' of {source}")
         related = [_relation_of(one, source=source) for one in relations]
         return cls(
             schemas, related, [rule_of(one, source=source, kinds={**RULE_KINDS, **SIBLING_KINDS}) for one in rules]

@@ -81,9 +81,10 @@ class Drawn:
     def groups(self, term: Term, bins: Bins | None) -> tuple[IntArray, tuple[object, ...]]:
         """Return the group of each row of the term's table, (rows,), -1 for none, and the groups' labels."""
         if term.child >= 0 and term.summary != ROWS:
+            name = f"{self.model.schema.names[term.child]}.{term.name}"
             raise ParameterError(
-                f"rows cannot be grouped by the {term.summary} of {term.name!r}: count the rows whose "
-                f"{term.summary} of {term.name!r} lies in a range instead"
+                f"rows cannot be grouped by the {term.summary} of {name!r}: count the rows whose {term.summary} of "
+                f"{name!r} lies in a range instead"
             )
         column = column_of(self.model.layout, term)
         groups, labels = groups_of(column, axis_of_term(self.model.layout, term), bins)
@@ -97,15 +98,12 @@ class Drawn:
         if term.child >= 0 and term.summary != ROWS:
             values, there = self._summary(term)
             return compared(comparison, values, there)
+        met = points_where(comparison, Schema({comparison.column: column_of(self.model.layout, term)}))
         if term.summary == ROWS:
-            schema, name = Schema({term.name: column_of(self.model.layout, term)}), term.name
-            named = Comparison(name, comparison.sign, comparison.values, comparison.position)
-            return np.asarray(points_where(named, schema)[self._count(term)])
+            return np.asarray(met[self._count(term)])
         schema = self._schema(term)
-        named = Comparison(term.name, comparison.sign, comparison.values, comparison.position)
         source, _ = followed(schema, term.name)
-        mask = leading_to(schema, term.name, points_where(named, schema))
-        return np.asarray(mask[self.indices(term.table, source)])
+        return np.asarray(leading_to(schema, term.name, met)[self.indices(term.table, source)])
 
     def _schema(self, term: Term) -> Schema:
         """Return the schema of a term's table."""

@@ -145,7 +145,7 @@ def _column(layout: Layout, table: int, name: str) -> Term:
     schema, one = layout.schema.tables[layout.schema.names[table]], layout.tables[table]
     if schema.outputs[name].names_rows:
         raise ParameterError(
-            f"column {name!r} is an identifier, whose labels carry no information: name another column"
+            f"column {name!r} of table {one.name!r} is an identifier, whose labels carry no information: name another column"
         )
     if name in schema and name not in one.axes and name != one.period:
         raise ParameterError(

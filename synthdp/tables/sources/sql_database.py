@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from synthdp.errors import DataError, ParameterError
+from synthdp.errors import DataError, ParameterError, in_table
 from synthdp.tables.refusals import asking, inserting
 from synthdp.tables.sources.sql import SqlSource
 from synthdp.tables.sql.catalogue import ForeignKey, foreign_keys
@@ -160,7 +160,8 @@ class SqlDatabase(Mapping[str, SqlSource]):
                                 f"the SqlDatabase has no table {name!r} to write to: add it to tables, beside "
                                 f"{', '.join(self)}"
                             )
-                        self._sources[name].insert(link, [rows])
+                        with in_table(name), inserting():
+                            self._sources[name].insert(link, [rows])
                 link.commit()
             finally:
                 link.close()
