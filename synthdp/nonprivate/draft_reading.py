@@ -33,6 +33,7 @@ from synthdp.schema.columns import (
     Decimal,
     Duration,
     Integer,
+    Ordinal,
     Time,
     Untyped,
 )
@@ -163,6 +164,15 @@ class _Typed(Protocol):
         ...
 
 
+@runtime_checkable
+class _Listed(Protocol):
+    """A source that can return the levels that a column's type lists in order."""
+
+    def order(self, name: str) -> tuple[Any, ...]:
+        """Return the levels in order; none if the type lists none."""
+        ...
+
+
 def order_of(level: Any) -> tuple[bool, Any]:
     """Return a sort key for levels of mixed types: numbers first, then texts."""
     return (True, str(level)) if isinstance(level, str) else (False, level)
@@ -281,7 +291,9 @@ def _kinds(source: Source, names: Sequence[str]) -> dict[str, Column]:
         return kinds
     for name in names:
         with suppress(Exception):  # whatever one type does, the other columns are drafted
-            kinds[name] = kind_of_objects(source, name, source.kind(name))
+            kind = kind_of_objects(source, name, source.kind(name))
+            order = source.order(name) if kind == source.kind(name) and isinstance(source, _Listed) else ()
+            kinds[name] = Ordinal(order) if len(order) > 1 and isinstance(kind, Categorical) else kind
     return kinds
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,7 @@ from synthdp.schema.columns import (
     Decimal as ExactDecimal,
     Duration,
     Integer,
+    Ordinal,
     Time,
 )
 from synthdp.schema.public_documents import Entry, document_of
@@ -99,6 +100,15 @@ OF_RARE = (
     "'other', or are discovered."
 )
 """Addition to the comment on levels where a draft leaves out rare levels."""
+
+OF_ORDER = " Their order is that of the column's type."
+"""Addition to the comment on levels that the column's type lists in order."""
+
+OF_RARE_ORDERED = (
+    f" {{rare}} more, which fewer than {SHARED} rows have each, are not written here: without a published list they are "
+    "counted, but not released."
+)
+"""Addition to the comment on levels in order where a draft leaves out rare levels."""
 
 OF_MANY_CODES = (
     f"More than {MOST_LEVELS} different codes, most of them rare: frequent ones are discovered under part of the budget, "
@@ -244,6 +254,8 @@ def draft_schema(
             f"the table has no column {strange[0]!r} to leave out: give the name of a column of the table"
         )
     names = [name for name in source.names if name not in without]
+    if not source.names:
+        raise DataError("the table has no columns, so no schema can be drafted: give a table with columns")
     if not names:
         raise DataError(
             "all columns of the table are left out, so that none remains to describe: leave out fewer columns"
@@ -373,16 +385,20 @@ def _settings(name: str, kind: Column, seen: Seen) -> Entry:
         case _ if not seen.is_listable:
             return {"type": "categorical", "levels": None, "other": "other", "comment": OF_MANY}
         case _:
-            return _levels(seen)
+            return _levels(seen, kind.levels or () if isinstance(kind, Ordinal) else ())
 
 
-def _levels(seen: Seen) -> Entry:
+def _levels(seen: Seen, order: Sequence[Any] = ()) -> Entry:
     """Return the settings of a column of levels; rare levels become "other" if most rows have a frequent level.
 
-    If not, or if the rare levels are not all texts, ``levels`` is None: a release then discovers frequent levels.
+    If not, or if the rare levels are not all texts, ``levels`` is None: a release then discovers frequent levels.  The
+    levels of a type that lists them in ``order`` keep it, and the rare ones are left out.
     """
-    levels = sorted(seen.shared, key=order_of)
+    levels = sorted(seen.shared, key=order.index if order else order_of)
     rare = len(seen.counts) - len(levels)
+    if order and 2 * sum(seen.counts[level] for level in levels) >= seen.present:
+        comment = OF_LEVELS + OF_ORDER + (OF_RARE_ORDERED.format(rare=rare) if rare else "")
+        return {"type": "ordinal", "levels": levels, "comment": comment}
     if not rare:
         return {"type": "categorical", "levels": levels, "comment": OF_LEVELS}
     texts = all(isinstance(level, str) for level in seen.counts)

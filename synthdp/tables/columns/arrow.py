@@ -313,7 +313,8 @@ def _levels(column: Column, levels: list[Any], kind: Any) -> Any:
 def _dictionary(column: Column, raw: RawColumn, kind: Any) -> Any:
     """Return a dictionary array whose dictionary is the schema's levels, or the distinct numbers of the output.
 
-    Its indices have 32 bits if its own index type has too few for the levels.
+    Its indices have 32 bits if its own index type has too few for the levels.  Levels without order get no order from
+    the private column's type: the order of the schema's list means nothing.
     """
     missing = casting.nulls(raw)
     if isinstance(raw, Labels):
@@ -329,7 +330,7 @@ def _dictionary(column: Column, raw: RawColumn, kind: Any) -> Any:
     narrow = len(levels) > 2 ** (kind.index_type.bit_width - 1)
     index = pa.int32() if narrow else kind.index_type
     indices = pa.array(np.maximum(codes, 0), mask=missing).cast(index)
-    return pa.DictionaryArray.from_arrays(indices, levels, ordered=kind.ordered)
+    return pa.DictionaryArray.from_arrays(indices, levels, ordered=kind.ordered and column.ordered)
 
 
 def _numeric(column: Column, raw: Numbers, kind: Any) -> Any:

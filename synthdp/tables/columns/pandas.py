@@ -248,7 +248,10 @@ def dtype_named(name: str) -> Any:
 
 
 def _categories(column: Column, raw: RawColumn, name: str, *, ordered: bool) -> pd.Categorical[Any]:
-    """Return a Categorical whose categories are the schema's levels, or the distinct numbers of the output."""
+    """Return a Categorical whose categories are the schema's levels, or the distinct numbers of the output.
+
+    Levels without order get no order from the private column's dtype: the order of the schema's list means nothing.
+    """
     if not isinstance(raw, Labels):
         here = ~casting.nulls(raw)
         numbers: AnyArray = raw.values[here]
@@ -258,7 +261,7 @@ def _categories(column: Column, raw: RawColumn, name: str, *, ordered: bool) -> 
         codes[here] = same[places]
     else:
         codes, levels = raw.codes, pd.Index(_levels(column, raw.levels, dtype_named(name)))
-    return pd.Categorical.from_codes(codes, dtype=pd.CategoricalDtype(levels, ordered=ordered))
+    return pd.Categorical.from_codes(codes, dtype=pd.CategoricalDtype(levels, ordered=ordered and column.ordered))
 
 
 def _levels(column: Column, levels: list[Any], dtype: Any) -> Any:

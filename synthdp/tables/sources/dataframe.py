@@ -117,6 +117,7 @@ class FrameSource:
 
     def __init__(self, table: object) -> None:
         self._frame = frame_of(table)
+        self._declared = nw.from_native(table).collect_schema()  # type: ignore[call-overload]
         self.library = _library_name(table, self._frame)
         self._native = self._frame.to_native()
         if self.library == "pandas" and not isinstance(self._native, pd.DataFrame):
@@ -166,6 +167,14 @@ class FrameSource:
         if self.dtypes[name] == "object":  # whose values narwhals would look at
             return Untyped(nullable=nullable, other="other")
         return _kind_named(self.dtypes[name]) or _kind_of(self._frame.collect_schema()[name], nullable=nullable)
+
+    def order(self, name: str) -> tuple[Any, ...]:
+        """Return the levels that a column's dtype lists in order, none for other dtypes; for drafts only.
+
+        The levels may be private, because some libraries make a dtype of the values that occur.
+        """
+        dtype = self._declared[name]
+        return tuple(dtype.categories) if isinstance(dtype, nw.Enum) else ()
 
     def can_hold(self, label: Categorical, name: str) -> bool:
         """Return whether a column's dtype can hold the one level of ``label``; no value of the frame is looked at.

@@ -270,3 +270,31 @@ def test_where_rows_lie_within_a_leaf_moves_a_quantile_within_that_leaf() -> Non
     assert found == pytest.approx([0.0, 100.0, 300.0], abs=1)
     assert lower.tolist() == [0.0, 1.0, 200.0]
     assert upper.tolist() == [0.0, 199.0, 399.0]
+
+
+@pytest.mark.parametrize("rows", [40, 300, 2000])
+def test_intervals_of_quantiles_hold_however_large_the_noise_is(rows: int) -> None:
+    """Where noise is larger than the rows below, the noisy distribution function is a random walk that leads astray."""
+    rng, noise, runs = np.random.default_rng(rows), 10.0, 200
+    bins = Axis("x", sd.Integer(0, 99), np.arange(100), np.arange(100))
+    values = np.clip(rng.normal(60, 12, rows).round(), 0, 99).astype(int)
+    shares, inside = np.array([0.02, 0.1, 0.5, 0.9, 0.98]), np.ones(100, np.bool_)
+    wanted = np.quantile(values, shares, method="inverted_cdf")
+    counts = np.bincount(values, minlength=100)
+    held = np.zeros(len(shares))
+    for _ in range(runs):
+        leaves = counted(counts + rng.normal(0, noise, 100), noise)
+        found, lower, upper = quantile_intervals(leaves, bins, shares, inside, spread=np.zeros(100))
+        assert (lower <= found).all()
+        assert (found <= upper).all()
+        held += (lower <= wanted) & (wanted <= upper)
+    assert (held / runs > 0.95 - 3 * np.sqrt(0.95 * 0.05 / runs)).all(), held / runs
+
+
+def test_intervals_of_quantiles_become_short_as_noise_becomes_small() -> None:
+    counts, values = np.full(100, 50.0), sd.Integer(0, 99)
+    leaves = counted(counts, 1e-3)
+    bins = Axis("x", values, np.arange(100), np.arange(100))
+    shares = np.array([0.105, 0.5025, 0.895])
+    _, lower, upper = quantile_intervals(leaves, bins, shares, np.ones(100, np.bool_), spread=np.zeros(100))
+    assert lower.tolist() == upper.tolist() == [10.0, 50.0, 89.0]

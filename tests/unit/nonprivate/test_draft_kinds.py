@@ -111,3 +111,44 @@ def test_days_in_a_csv_file_stay_days_beside_moments(tmp_path):
     out = pd.read_csv(tmp_path / "out.csv", dtype=str)
     assert set(out["day"].str.len()) == {len("2013-01-01")}
     assert set(out["moment"].str.len()) == {len("2013-01-01 06:00:00")}
+
+
+SIZES = ["small", "medium", "large", "huge", None] * 30
+ORDER = ["small", "medium", "large", "huge"]
+ORDERED = {
+    "pandas": lambda values: pd.DataFrame({"x": pd.Categorical(values, categories=ORDER, ordered=True)}),
+    "polars": lambda values: pl.DataFrame({"x": pl.Series(values, dtype=pl.Enum(ORDER))}),
+    "polars lazy": lambda values: pl.LazyFrame({"x": pl.Series(values, dtype=pl.Enum(ORDER))}),
+}
+
+
+@pytest.mark.parametrize("make", ORDERED.values(), ids=ORDERED)
+def test_levels_keep_the_order_that_the_columns_type_gives_them(make):
+    table = make(SIZES)
+    with pytest.warns(DraftWarning):
+        draft = sd.draft(table)
+    draft.review("x").accept(by="a test")
+    assert draft["x"] == sd.Ordinal(ORDER, nullable=True)
+    synthetic = sd.SyntheticRelease(schema=draft, epsilon=5.0).fit_transform(table)
+    wanted = table.collect() if isinstance(table, pl.LazyFrame) else table
+    got = synthetic.collect() if isinstance(synthetic, pl.LazyFrame) else synthetic
+    assert got["x"].dtype == wanted["x"].dtype
+
+
+@pytest.mark.parametrize("make", ORDERED.values(), ids=ORDERED)
+def test_a_rare_level_of_an_ordered_type_is_not_drafted(make):
+    (column,) = draft_schema(FrameSource(make([*["huge", "small"] * 30, "medium"])))["columns"]
+    assert (column["type"], column["levels"]) == ("ordinal", ["small", "huge"])
+    assert "1 more" in column["comment"]
+
+
+def test_levels_without_order_come_out_without_order():
+    """The order in which levels are listed or discovered means nothing: by it, "large" was below "small"."""
+    table = ORDERED["pandas"](["small", "medium", "large", "huge"] * 400)
+    arrow = pa.table({"x": pa.DictionaryArray.from_arrays(pa.array([0, 1] * 500, pa.int8()), ORDER, ordered=True)})
+    for schema in (None, {"x": sd.Categorical(sorted(ORDER))}):
+        assert not sd.SyntheticRelease(schema=schema, epsilon=5.0).fit_transform(table)["x"].cat.ordered
+        assert not sd.SyntheticRelease(schema=schema, epsilon=5.0).fit_transform(arrow)["x"].type.ordered
+    known = {"x": sd.Ordinal(ORDER)}
+    assert sd.SyntheticRelease(schema=known, epsilon=5.0).fit_transform(table)["x"].dtype == table["x"].dtype
+    assert sd.SyntheticRelease(schema=known, epsilon=5.0).fit_transform(arrow)["x"].type == arrow["x"].type
