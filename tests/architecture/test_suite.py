@@ -127,6 +127,45 @@ def test_the_slow_suite_tries_other_examples_each_time(tmp_path: Path) -> None:
     assert first != again
 
 
+CASES = """
+import pytest
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("i", range(9))
+def test_rest_is_slow(i): pass
+
+@pytest.mark.sampled("landing")
+@pytest.mark.parametrize("i", range(9))
+def test_rest_lands(i): pass
+"""
+
+
+def collected(folder: Path, stage: str) -> list[str]:
+    """Return the tests of `CASES` that are of a stage, by name, once for each case."""
+    test = folder / "test_cases.py"
+    test.write_text(CASES, encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "conftest", "-p", "no:cacheprovider"]
+    command += ["-c", str(ROOT / "pyproject.toml"), f"--rootdir={folder}", "-m", stage, str(test)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "tests")}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    return re.findall(r"::(\w+)\[", done.stdout)
+
+
+def test_of_sampled_cases_one_in_three_is_quick_and_the_others_are_of_the_stage_that_is_named(tmp_path: Path) -> None:
+    assert collected(tmp_path, "not slow and not landing") == ["test_rest_is_slow"] * 3 + ["test_rest_lands"] * 3
+    assert collected(tmp_path, "slow") == ["test_rest_is_slow"] * 6
+    assert collected(tmp_path, "landing") == ["test_rest_lands"] * 6
+
+
+def test_what_the_quick_suite_leaves_out_is_run_at_a_landing_or_is_slow() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    left_out = set(re.findall(r"not (\w+)", project["tool"]["pytest"]["ini_options"]["addopts"]))
+    landing = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert left_out == {"slow", *re.findall(r'-m "(\w+) and not slow"', landing)}
+    assert set(re.findall(r"not (\w+)", matrix().STAGES)) == left_out - {"landing"}
+    assert f'-m "{matrix().STAGES.split(chr(39))[1]}"' in landing  # on the newest Python, too
+
+
 GENERATORS = {"default_rng", "generator", "Generator", "RandomState", "Random", "SeedSequence"}
 SHARED = """
 import numpy as np
