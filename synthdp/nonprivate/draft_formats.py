@@ -12,7 +12,7 @@ import numpy as np
 
 from synthdp.nonprivate.digits import SHARED
 from synthdp.schema.columns import Column, Continuous, Datetime, Duration, Integer, Time
-from synthdp.schema.formats import CellFormat, number_format, time_format
+from synthdp.schema.formats import CellFormat, number_format, time_format, without_brackets
 
 NEARLY_ALL = 0.98
 """Fraction of the rows that a format must read.  A few cells of every large table are written in another way.  Less
@@ -167,8 +167,12 @@ def _as_bare(pattern: str, quantity: str, counts: Mapping[str, int]) -> str:
 def _numbers(counts: Mapping[str, int]) -> Column | None:
     """Return the kind of column, with its format, if nearly all texts are numbers of one format or frequent words.
 
-    Return ``None`` for any other column, for few different numbers, and for codes such as 007.
+    Return ``None`` for any other column, for few different numbers, and for codes such as 007.  Brackets around some
+    numbers, but not around all, are those of negative numbers.
     """
+    signed = _with_minus(counts)
+    bracketed = bool(signed.keys() - counts.keys())
+    counts = signed
     found = {text: _NUMBER.fullmatch(text.strip()) for text in counts}
     around: dict[tuple[str, str], int] = {}
     for text, match in found.items():
@@ -198,8 +202,26 @@ def _numbers(counts: Mapping[str, int]) -> Column | None:
         return None
     whole = not any(signs[1] in _digits_of(text) for text in numbers)
     kind: Column = Integer() if whole and all(float(one).is_integer() for _, one in named) else Continuous()
-    example = None if not before and not after and signs == ("", ".") else _example(before, after, signs, numbers)
-    return replace(kind, format=example, words=named)
+    plain = not before and not after and signs == ("", ".") and not bracketed
+    example = None if plain else _example(before, after, signs, numbers)
+    return replace(kind, format=f"({example})" if bracketed else example, words=named)
+
+
+def _with_minus(counts: Mapping[str, int]) -> Mapping[str, int]:
+    """Return the rows of each text, with a minus for brackets such as "(1,234)".
+
+    Brackets that all numbers have, or only few rows, mean nothing.
+    """
+    inside = {text: without_brackets(text.strip()) for text in counts if _DIGIT.search(text)}
+    rows = sum(counts[text] for text, one in inside.items() if one is not None)
+    if rows < SHARED or all(one is not None for one in inside.values()):
+        return counts
+    signed: dict[str, int] = {}
+    for text, count in counts.items():
+        bare = inside.get(text)
+        key = text if bare is None else f"-{bare}"
+        signed[key] = signed.get(key, 0) + count
+    return signed
 
 
 def _digits_of(text: str) -> str:

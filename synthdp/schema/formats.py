@@ -334,6 +334,8 @@ class NumberFormat:
         How many digits of the fraction are written at least.
     named
         Texts that stand for numbers, with these.
+    bracketed
+        Whether negative numbers are written in brackets and not with a minus, as accounts do.
     """
 
     before: str = ""
@@ -342,6 +344,7 @@ class NumberFormat:
     point: str = "."
     digits: int = 0
     named: tuple[tuple[str, float], ...] = ()
+    bracketed: bool = False
 
     @property
     def words(self) -> frozenset[str]:
@@ -357,12 +360,14 @@ class NumberFormat:
         for word, number in self.named:
             if bare == word:
                 return repr(number)
-        found = _number_pattern(self).fullmatch(bare)
+        negative = without_brackets(bare) if self.bracketed else None
+        found = _number_pattern(self).fullmatch(bare if negative is None else negative)
         if found is None or not (found["whole"] or found["part"]) or (found["first"] and found["second"]):
             return None
         whole = re.sub(r"\D", "", found["whole"] or "0")
         part, sign = f".{found['part']}" if found["part"] else "", found["first"] or found["second"]
-        return f"{'-' * (sign in ('-', chr(0x2212)))}{whole}{part}{found['exponent'] or ''}"
+        minus = negative is not None or sign in ("-", chr(0x2212))
+        return f"{'-' * minus}{whole}{part}{found['exponent'] or ''}"
 
     def write(self, value: Any) -> str:
         """Return a number as text in this format, with at least ``digits`` decimals.
@@ -377,7 +382,17 @@ class NumberFormat:
             return str(value)
         part = (part.rstrip("0") if not set(part) - {"0"} else part).ljust(self.digits, "0")
         grouped = f"{int(whole):,}".replace(",", self.thousands)
-        return f"{'-' * (value < 0)}{self.before}{grouped}{self.point if part else ''}{part}{self.after}"
+        written = f"{self.before}{grouped}{self.point if part else ''}{part}{self.after}"
+        return written if value >= 0 else f"({written})" if self.bracketed else f"-{written}"
+
+
+def without_brackets(text: str) -> str | None:
+    """Return what stands in the brackets of a text such as "(1,234)"; ``None`` without brackets or with a sign inside.
+
+    Accounts write negative numbers so.
+    """
+    inside = text[1:-1] if text.startswith("(") and text.endswith(")") else ""
+    return inside.strip() if inside and not re.search(r"[-+\u2212()]", inside) else None
 
 
 _EXAMPLE = re.compile(r"(?P<before>[^\d+\-]*)(?P<number>\d(?:[\d.,'\u2019 \u00a0\u202f]*[\d#])?)(?P<after>[^\d]*)")
@@ -395,6 +410,7 @@ def number_format(example: str | None, named: tuple[tuple[str, float], ...] = ()
         that stands once, after one to three digits and before three, is one between thousands: ``"1.234"`` is a thousand.
         The signs around the number may be missing in what is read, and so may those between thousands.  As many digits
         are written after the point as the example has, or more; a ``#`` is one that need not be there: ``"1234,#"``.
+        An example in brackets, ``"($1,234)"``, writes negative numbers in brackets, and other numbers without them.
     named
         Texts that stand for numbers, with these.
 
@@ -410,7 +426,9 @@ def number_format(example: str | None, named: tuple[tuple[str, float], ...] = ()
     """
     if example is None:
         return NumberFormat(named=named)
-    found = _EXAMPLE.fullmatch(example) if isinstance(example, str) and len(example) <= LONGEST_FORMAT else None
+    inside = without_brackets(example.strip()) if isinstance(example, str) else None
+    shown = example if inside is None else inside
+    found = _EXAMPLE.fullmatch(shown) if isinstance(shown, str) and len(shown) <= LONGEST_FORMAT else None
     if found is None or not example.translate(dict.fromkeys(map(ord, _SPACES), " ")).isprintable():
         raise SchemaError(f"format ({example!r}) must show how a number is written, such as '1.234,56 €'")
     number = found["number"]
@@ -429,9 +447,8 @@ def number_format(example: str | None, named: tuple[tuple[str, float], ...] = ()
         )
     thousands = between[0] if between else ""
     point = signs[-1] if last_is_point else "," if thousands == "." else "."
-    return NumberFormat(
-        found["before"], found["after"], thousands, point, len(parts[-1].rstrip("#")) if last_is_point else 0, named
-    )
+    digits = len(parts[-1].rstrip("#")) if last_is_point else 0
+    return NumberFormat(found["before"], found["after"], thousands, point, digits, named, inside is not None)
 
 
 @lru_cache(maxsize=256)

@@ -238,7 +238,8 @@ def duckdb_columns():
     yield "ENUM", "'a'::ENUM('b', 'a', 'größer', '=1+1')", LEVELS
     yield "DATE", "DATE '2020-05-02'", DATES
     yield "DATE as days", "DATE '2020-05-02'", DAY
-    yield "TIME", "TIME '01:02:03'", CLOCK
+    for name in ("TIME", "TIME_NS"):
+        yield name, f"TIME '01:02:03'::{name}", CLOCK
     yield "DECIMAL(8,2) as decimals", "1.25::DECIMAL(8,2)", PRICE
     for name in ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMPTZ"):
         yield name, f"'2020-05-02 01:02:03'::{name}", MOMENTS

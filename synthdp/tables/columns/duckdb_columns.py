@@ -23,7 +23,7 @@ _ARROW = {
     "BOOLEAN": "bool", "TINYINT": "int8", "SMALLINT": "int16", "INTEGER": "int32", "BIGINT": "int64",
     "UTINYINT": "uint8", "USMALLINT": "uint16", "UINTEGER": "uint32", "UBIGINT": "uint64",
     "HUGEINT": "int64", "UHUGEINT": "uint64", "FLOAT": "float", "DOUBLE": "double", "VARCHAR": "string",
-    "DATE": "date32[day]", "TIME": "time64[us]",
+    "DATE": "date32[day]", "TIME": "time64[us]", "TIME_NS": "time64[ns]",
     "TIMESTAMP": "timestamp[us]", "TIMESTAMP_S": "timestamp[s]", "TIMESTAMP_MS": "timestamp[ms]",
     "TIMESTAMP_NS": "timestamp[ns]", "TIMESTAMP WITH TIME ZONE": "timestamp[us, tz=UTC]", "INTERVAL": "duration[us]",
 }  # fmt: skip
@@ -33,14 +33,21 @@ _DEFAULTS = {"real": "DOUBLE", "whole": "BIGINT", "flag": "BOOLEAN", "day": "DAT
              "length": "INTERVAL", "text": "VARCHAR", "mixed": "VARCHAR", "clock": "TIME"}  # fmt: skip
 """The DuckDB type in which each kind of column is stored by default."""
 
+_READ_AS_TEXT = {"UUID", "JSON"}
+"""DuckDB types that are read as texts, and that hold none of a release's labels.  Their columns come out as VARCHAR."""
+
 _DECIMAL = re.compile(r"DECIMAL\((?P<precision>\d+),(?P<scale>\d+)\)")
 """A regular expression of the public name of a decimal type, by which `array` chooses the Arrow type of its values."""
 
 
 def type_names(frame: Any) -> dict[str, str]:
-    """Return each column's DuckDB type as text; ENUM without its categories, which may be private."""
+    """Return each column's DuckDB type as text, ENUM without its categories, which may be private.
+
+    Types that can hold none of a release's labels are named as the type in which the labels come out.
+    """
     types = (str(kind) for kind in frame.types)
-    return {name: "ENUM" if kind.startswith("ENUM(") else kind for name, kind in zip(frame.columns, types, strict=True)}
+    shown = ("ENUM" if kind.startswith("ENUM(") else "VARCHAR" if kind in _READ_AS_TEXT else kind for kind in types)
+    return dict(zip(frame.columns, shown, strict=True))
 
 
 def default_type(column: Column) -> str:

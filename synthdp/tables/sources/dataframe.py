@@ -272,7 +272,7 @@ def _kind_named(name: str) -> Column | None:
         return Datetime(nullable=True, resolution="D")
     if inner == "INTERVAL":
         return Duration(nullable=True)
-    if inner.startswith(("time32[", "time64[")) or inner in ("Time", "TIME"):
+    if inner.startswith(("time32[", "time64[")) or inner in ("Time", "TIME", "TIME_NS"):
         return Time(nullable=True)
     found = _DECIMAL.match(inner)
     if found and int(found["scale"]) <= MOST_DECIMALS:

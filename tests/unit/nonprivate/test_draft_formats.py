@@ -50,6 +50,8 @@ CELLS = {
     "thousands": ([f"{i * 37:,}" for i in range(400)], "1,234"),
     "french": ([f"{i * 37:,}".replace(",", "\u202f") for i in range(400)], "1\u202f234"),
     "comma": ([f"{i / 8:g}".replace(".", ",") for i in range(400)], "1234,#"),
+    "account": ([f"(${-one:,.2f})" if one < 0 else f"${one:,.2f}" for one in AMOUNTS - 9000], "($1,234.56)"),
+    "account of thousands": ([f"({-i})" if i < 0 else f"{i}" for i in range(-150, 250)], "(1234)"),
     "small commas": ([f"0,{i:03}" for i in range(400)], "1234,567"),
 }
 
@@ -80,6 +82,7 @@ def test_a_format_is_found_and_gives_the_cells_back(name: str) -> None:
         [f"36 kg {i}" for i in range(400)],
         ["12.03.2020", *(f"note {i}" for i in range(400))],
         [f"{i}:{i}:{i}:{i}" for i in range(60)],
+        [f"({i})" for i in range(400)],
     ],
 )
 def test_codes_and_words_are_left_as_they_are(cells: list[str]) -> None:
@@ -92,6 +95,7 @@ SEVERAL = {
     "two currencies": [f"{i},50 €" for i in range(150)] + [f"{i},50 kr" for i in range(150)],
     "two kinds of blanks": [f"{i}\u202f{i + 100}" for i in range(1, 200)]
     + [f"{i}\xa0{i + 500}" for i in range(1, 200)],
+    "numbers, and a few in brackets": [f"{i * i}" for i in range(400)] + ["(7)", "(8)"],
     "days, a few of another form": days("%d.%m.%Y") + days("%Y-%m-%d", 7),
     "clocks, and a frequent word": days("%H:%M:%S") * 3 + ["midday"] * 20,
     "words and days": [f"note {i}" for i in range(300)] + days("%d.%m.%Y"),
@@ -110,6 +114,7 @@ SEVERAL = {
         ("days, a few of another form", "%d.%m.%Y"),
         ("clocks, and a frequent word", "%H:%M:%S"),
         ("words and days", None),
+        ("numbers, and a few in brackets", None),
     ],
 )
 def test_a_format_is_found_wherever_the_rows_that_it_does_not_read_stand(case: str, form: str | None) -> None:

@@ -6,6 +6,7 @@ import datetime as dt
 import json
 from decimal import Decimal
 
+import duckdb
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -152,3 +153,17 @@ def test_levels_without_order_come_out_without_order():
     known = {"x": sd.Ordinal(ORDER)}
     assert sd.SyntheticRelease(schema=known, epsilon=5.0).fit_transform(table)["x"].dtype == table["x"].dtype
     assert sd.SyntheticRelease(schema=known, epsilon=5.0).fit_transform(arrow)["x"].type == arrow["x"].type
+
+
+def test_what_is_drafted_of_duckdbs_own_texts_is_released_as_texts():
+    """A fresh label is no UUID, and the release refused the column that the draft had declared."""
+    time = "(TIME '00:00:00' + INTERVAL (i % 600) MINUTE)::TIME_NS"
+    table = duckdb.sql(f"SELECT uuid() u, '{{}}'::JSON j, {time} t, (i % 7)::INT z FROM range(500) x(i)")
+    with pytest.warns(DraftWarning):
+        draft = sd.draft(table)
+    for name in draft.unreviewed:
+        draft.review(name).accept(by="a test")
+    synthetic = sd.SyntheticRelease(schema=draft, epsilon=5.0).fit_transform(table)
+    assert dict(zip(synthetic.columns, map(str, synthetic.types), strict=True)) == {
+        "u": "VARCHAR", "j": "VARCHAR", "t": "TIME_NS", "z": "INTEGER",
+    }  # fmt: skip

@@ -15,6 +15,8 @@ from synthdp.schema.formats import number_format, time_format, truth_format, wor
 DAYS = ("%d.%m.%Y", "%m/%d/%y", "%Y%m%d", "%d %b %Y", "%B %d, %Y", "%a %d-%m-%Y", "%Y-%j", "%d%m%Y")
 CLOCKS = ("%H:%M", "%I:%M %p", "%H%M%S", "%H:%M:%S.%f")
 EXAMPLES = (
+    "($1,234.56)",
+    "(1234)",
     "1.234,56 €",
     "1,234.56",
     "$1,234",
@@ -102,6 +104,14 @@ def test_no_text_raises_and_what_is_read_has_a_number(example: str, day: str, te
         ("1234,5", "1e-05", 1e-05),
         ("1234,5", "", None),
         ("1234,5", "--3", None),
+        ("($1,234.5)", "($5,000.5)", -5000.5),
+        ("($1,234.5)", "$5,000.5", 5000.5),
+        ("($1,234.5)", "-$5", -5),
+        ("($1,234.5)", "(-$5)", None),
+        ("($1,234.5)", "(($5))", None),
+        ("($1,234.5)", "($5", None),
+        ("($1,234.5)", "()", None),
+        ("$1,234.5", "($5)", None),
     ],
 )
 def test_what_an_example_reads(example: str, text: str, number: float | None) -> None:
