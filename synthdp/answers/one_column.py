@@ -30,7 +30,7 @@ def quantile_intervals(
     """Return quantiles of a column and the ends of their 95 % intervals, (q,) each.
 
     An interval reaches from the first to the last value at which the noisy distribution function is within 1.96
-    standard errors of q, with the errors of the function at that value (Woodruff 1952).  So it holds the truth however
+    standard errors of q (Woodruff 1952).  Each value has the errors of the function there.  So it holds the truth however
     large the noise is, also where noise is far larger than the number of rows below.  Quantiles and ends are values of
     the column, so intervals of columns with few values cover the truth more often than 95 %.
 

@@ -326,11 +326,11 @@ def _ends(growth: float, cells: int) -> FloatArray:
 def _periods(name: str, column: Column, *, unique: bool, where: str) -> tuple[Order, Axis]:
     """Return how the rows of one parent row are numbered by a column, and the axis of that column.
 
-    If ``unique``, with at most one row a value, each value has a cell of its own, and the values of few are modelled
-    as a set (`Order.PATTERN`).  All else is a sequence of rows; its axis has about `BINS` cells at most.
+    If ``unique``, there is at most one row a value, and each value has a cell.  Few such values are modelled as a set
+    (`Order.PATTERN`).  All else is a sequence of rows; its axis has about `BINS` cells at most.
 
-    Raise SchemaError if the column's bounds or levels are not declared, because the periods must be public, or if
-    ``unique`` and it has more than `MOST_PERIODS` values.
+    Raise SchemaError if the column's bounds or levels are not declared, because the periods must be public.  Raise it,
+    too, if ``unique`` and there are more than `MOST_PERIODS` values.
     """
     if not column.is_complete:
         raise SchemaError(

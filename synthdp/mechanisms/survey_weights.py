@@ -39,7 +39,7 @@ def weights_of(schema: Schema) -> dict[str, Weight]:
 def check_weights(mechanism: TableMechanism, schema: Schema) -> None:
     """Raise an error if a schema has survey weights that the mechanism cannot keep, or a rule names one.
 
-    A release scales the mean weight of each class (bin) of a weight column to the population, so the mechanism must
+    A release scales the mean weight of each class (bin) of a weight column to the population.  So the mechanism must
     leave these classes as they are, and no rule may move a row's weight.
 
     Raises

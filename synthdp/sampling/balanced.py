@@ -73,9 +73,9 @@ within it.  A safety limit of time."""
 
 
 LEAST_ALIKE = 2 / 3
-"""Intervals inside coarse bins are balanced if at least this share of pairs of rows lie in the same bins, so that the
-tables of bins leave their decisions free.  Tuned (docs/benchmarks/sweep.md): inside tables take a fifth to a third off
-the squared error of fine tables at shares of .8 to 1, and add a tenth at .5 and a fourth at 0."""
+"""Intervals inside coarse bins are balanced if at least this share of pairs of rows lie in the same bins.  Tables of bins
+then leave most decisions free.  Tuned (docs/benchmarks/sweep.md): the squared error of fine tables falls by a fifth to a
+third at shares of .8 to 1; it would grow by a tenth at .5 and a fourth at 0."""
 
 
 class Inside(NamedTuple):

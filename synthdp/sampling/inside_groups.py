@@ -208,8 +208,9 @@ def _series(low: FloatArray, high: FloatArray, mean: FloatArray) -> FloatArray:
 def _of_scores(covariances: FloatArray, series: FloatArray) -> FloatArray:
     """Return the score correlations that give the bins' mean scores these covariances, (columns, columns).
 
-    Scores inside bins are drawn with them.  The tetrachoric series, a sum of products of two columns' ``series``,
-    (columns, TERMS), grows with the correlation, and is solved for each pair by dividing intervals.  The diagonal is 0.
+    Scores inside bins are drawn with them.  The tetrachoric series is a sum of products of two columns' ``series``,
+    (columns, TERMS).  It grows with the correlation, and is solved for each pair by dividing intervals.  The diagonal
+    is 0.
     """
     i, j = np.nonzero(np.triu(covariances, 1))
     wanted, terms = covariances[i, j, None], (series[i] * series[j]).T[:, :, None]

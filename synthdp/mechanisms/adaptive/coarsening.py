@@ -161,7 +161,7 @@ def _nominal_groups(one_way: OneWay, target: float, regular: int) -> IntArray:
 def _ordered_groups(one_way: OneWay, target: float, regular: int) -> IntArray:
     """Return the group of each leaf (finest bin) of an ordered column, (regular,), numbered from 0.
 
-    Bins of its first histogram are merged from left to right up to ``target`` rows, so that cells of larger tables
+    Bins of its first histogram are merged from left to right up to ``target`` rows.  So the cells of larger tables
     stand out of their noise.  A bin is divided only where single values hold much of it, so that heaps are kept.
     """
     cell, discovered = one_way.first_bin[:regular], one_way.axis.column.source == DISCOVERED
