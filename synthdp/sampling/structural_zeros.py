@@ -35,8 +35,8 @@ def check_rules(schema: Schema) -> None:
     Raises
     ------
     SchemaError
-        If some column or combination of columns is left without any value, or a rule lists combinations of columns with
-        too many values, or a value that no row can have.
+        If some column or combination of columns is left without any value.  If a rule lists combinations of columns
+        with too many values, or names a value that no row can have.
     """
     check_values(schema)
     for rule in rules_of(schema):
