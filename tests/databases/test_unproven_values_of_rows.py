@@ -92,7 +92,7 @@ def test_clean_tables_come_out_without_a_missing_value_or_an_invented_label() ->
         unclean = [place for place in OPEN if made[place[0]][place[1]].isna().any()]
         wrong += bool(unclean) or "other" in set(made["persons"]["city"])
         (said,) = [note for note in release.receipt_.notes if "no synthetic value is missing" in note]
-        assert all((f"'{name}.{column}'" in said) == ((name, column) not in unclean) for name, column in OPEN)
+        assert not any(f"'{name}.{column}'" in said for name, column in unclean)
     assert wrong <= stats.binom.ppf(1 - 1e-6, runs, 1.2 * UNLIKELY)
 
 
