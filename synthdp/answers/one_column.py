@@ -21,7 +21,8 @@ INSIDE = 1e-9
 
 KNOTS = 33
 """Most steps of a distribution function, spread evenly over its rows and over its bins each, at which its errors are
-computed.  More take longer for columns of many thousand fine bins; fewer are less exact.  Tuned."""
+computed; errors between two are interpolated.  More take longer for columns of many thousand fine bins.  A safety
+limit of time."""
 
 
 def quantile_intervals(
