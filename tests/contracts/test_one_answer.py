@@ -156,6 +156,7 @@ def test_what_yields_no_table_is_refused_by_name_before_any_spend(name, tmp_path
     assert not ledger.exists()
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize(
     "mechanism", [sd.ParityRelease(order=2), sd.PrivateBoosting(), sd.PrivateMultiplicativeWeights()]
 )

@@ -60,9 +60,8 @@ def test_a_family_keeps_the_protocol(family):
     assert empty.dtype == np.int64
 
 
-@pytest.mark.sampled("landing")
 @family
-@pytest.mark.parametrize("rows", [0, 4])
+@pytest.mark.parametrize("rows", [pytest.param(0, marks=pytest.mark.landing), 4])
 def test_adding_any_record_changes_the_answers_within_the_bounds(family, rows):
     """Brute force over all records, beside several tables."""
     cells = cells_of(family.domain)
@@ -72,9 +71,8 @@ def test_adding_any_record_changes_the_answers_within_the_bounds(family, rows):
         assert within(largest(changes), family.bounds.one)
 
 
-@pytest.mark.sampled("landing")
 @family
-@pytest.mark.parametrize("rows", [0, 3])
+@pytest.mark.parametrize("rows", [pytest.param(0, marks=pytest.mark.landing), 3])
 def test_replacing_any_record_changes_the_answers_within_the_bounds(family, rows):
     """Brute force over all pairs of records, beside several tables."""
     cells = cells_of(family.domain)
@@ -162,7 +160,6 @@ def test_linear_answers_are_the_sums_of_the_features(queries, data):
     assert (answers(queries, codes) == features.sum(axis=0)).all()
 
 
-@pytest.mark.sampled("landing")
 @linear
 def test_features_of_every_cell_are_within_the_bounds(queries):
     features = queries.features(cells_of(queries.domain))

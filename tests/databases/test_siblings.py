@@ -115,6 +115,7 @@ def test_under_noise_a_strong_relation_is_kept_and_none_is_made_up() -> None:
     assert abs(none["ages"]) < 0.1
 
 
+@pytest.mark.landing
 def test_siblings_come_out_in_no_order(related: sd.Release[Any]) -> None:
     members = related.sample(4000, random_state=2)["members"]
     pairs = members[members.groupby("home")["home"].transform("size") == 2]

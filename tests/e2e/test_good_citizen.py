@@ -190,6 +190,7 @@ def test_schema_plan_and_evaluation_show_themselves_in_a_notebook(name: str) -> 
     assert "NON-PRIVATE" in evaluation._repr_html_()
 
 
+@pytest.mark.landing
 @pytest.mark.sampled
 @pytest.mark.parametrize("target", [None, "older"])
 @pytest.mark.parametrize("kind", ["pandas", "polars", "array"])

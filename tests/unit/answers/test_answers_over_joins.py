@@ -239,6 +239,7 @@ def test_quantiles_lie_between_their_ends_and_in_order(release: Any) -> None:
     assert abs(float(found.query("sex == 'f' and q == 0.5")["estimate"].iloc[0]) - 3.5) <= 1
 
 
+@pytest.mark.landing
 def test_a_marginal_of_joined_rows_adds_up_to_the_rows(release: Any) -> None:
     found = release.answer(sd.marginal("sex", "year"))
     assert len(found) == 8

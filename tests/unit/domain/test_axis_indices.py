@@ -56,3 +56,9 @@ def test_codes_take_the_narrowest_type_of_the_largest_axis_and_are_column_major(
     assert codes.dtype == np.uint16
     assert codes.flags.f_contiguous
     assert codes.tolist() == [[1, 300], [2, 7]]
+
+
+@pytest.mark.parametrize("cells", [[0, 2, 2], [0, 1, 3], [1, 1, 2], [-1, 0, 1], [0, 1, 10**12]])
+def test_cells_that_are_not_numbered_from_0_without_gaps_are_refused(cells: list[int]) -> None:
+    with pytest.raises(InternalError, match="without gaps"):
+        Axis("x", Integer(0, 9), np.array([0, 3, 6]), np.array(cells))

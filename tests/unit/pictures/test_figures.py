@@ -60,6 +60,7 @@ def test_every_picture_has_a_figure_and_is_saved_by_its_ending(
         assert (tmp_path / "p.svg").read_text().startswith("<svg")
 
 
+@pytest.mark.landing
 def test_the_figure_of_plans_has_the_errors_of_the_plans(plans: Plans) -> None:
     line = plans.plot().figure().axes[0].lines[0]
     assert line.get_xdata() == pytest.approx([0.1, 1.0, 3.0])

@@ -33,7 +33,6 @@ def parts(queries: PersonTables, vector: np.ndarray) -> list[np.ndarray]:
     return np.split(vector, queries.offsets[1:-1], axis=-1)
 
 
-@pytest.mark.sampled("landing")
 def test_a_person_moves_every_table_by_no_more_than_its_norms(world: tuple[Layout, PersonTables, np.ndarray]) -> None:
     layout, queries, added = world
     for table, times, part in zip(queries.tables, queries.multipliers, parts(queries, added), strict=True):
@@ -62,7 +61,6 @@ def test_a_person_moves_all_tables_together_by_no_more_than_their_bounds(
     assert added.max() <= one.linf
 
 
-@pytest.mark.sampled("landing")
 def test_replacing_a_person_moves_all_tables_by_no_more_than_the_bounds_of_a_swap(
     world: tuple[Layout, PersonTables, np.ndarray],
 ) -> None:

@@ -75,6 +75,7 @@ def test_smoothed_histograms_are_hardly_ever_further_from_the_truth(name: str, s
     assert distance(smooth, TRUTHS[name]) < 1.1 * distance(plain, TRUTHS[name])
 
 
+@pytest.mark.landing
 def test_a_smooth_histogram_comes_nearer_to_the_truth() -> None:
     smooth, plain = releases_of("growing", 40.0)
     assert distance(smooth, SCORES) < 0.75 * distance(plain, SCORES)

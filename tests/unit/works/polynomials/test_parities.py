@@ -41,7 +41,6 @@ def norms(vectors: np.ndarray) -> Norms:
     return Norms(int(vectors.sum(axis=1).max()), int((vectors**2).sum(axis=1).max()), int(vectors.max()))
 
 
-@pytest.mark.sampled("landing")
 @pytest.mark.parametrize("d", range(1, 8))
 @pytest.mark.parametrize("order", [1, 2, 3, 5, 7])
 def test_the_bounds_of_parities_are_the_largest_changes(d, order):

@@ -123,6 +123,7 @@ def test_a_query_of_any_width_and_price_has_a_polynomial_that_is_never_worse_tha
         assert cost <= (max(values) - min(values)) / 2 + price * abs(middle) + 2e-6
 
 
+@pytest.mark.landing
 @pytest.mark.sampled("landing")
 @pytest.mark.sampled
 @pytest.mark.parametrize("k", [9, 48, 56, 64, 80])

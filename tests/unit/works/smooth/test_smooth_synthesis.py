@@ -361,6 +361,7 @@ def test_the_plan_follows_the_noise(rows, d, expected):
     assert plan(rows, domain, PURE, Adjacency(Neighbors.REPLACE_ONE)) == expected
 
 
+@pytest.mark.landing
 def test_columns_without_order_are_left_out_and_named(monkeypatch):
     silence(monkeypatch)
     schema = Schema(
