@@ -138,30 +138,23 @@ def model_cells(known: OneWay, stddev: float) -> IntArray:
 
 
 def first_estimate(
-    noisy: FloatArray,
-    stddev: float,
-    *,
-    counts: bool,
-    numbers: int,
-    by_root: bool,
-    total: float,
-    releasable: BoolArray,
+    axis: Axis, noisy: FloatArray, stddev: float, *, counts: bool, by_root: bool, total: float, releasable: BoolArray
 ) -> FloatArray:
     """Estimate the persons in an attribute's standard cells by group of periods from noisy counts, (groups, cells).
 
-    Counts below the noise are set to 0, and those of numbers are smoothed.  If none is left, releasable cells are all
+    Counts below the noise are set to 0, and ordered ones are smoothed.  If none is left, releasable cells are all
     alike.  Only counts of the root's attributes are scaled to ``total``.
 
     Parameters
     ----------
+    axis
+        The cells.
     noisy
         (1 or groups of periods, cells) noisy counts.
     stddev
         Of their noise.
     counts
         Whether it says how many rows there are.
-    numbers
-        How many cells, the first ones, are of numbers from the smallest to the largest; a number of rows is one, too.
     by_root
         Whether it is of the root, where everybody has one.
     total
@@ -177,8 +170,9 @@ def first_estimate(
         return by_period(noisy, stddev, least=least)
 
     found = plain(noisy)
-    if numbers:
-        found[:, :numbers] = smoothed(noisy[:, :numbers], stddev, plain)
+    if not counts and axis.grid.ordered:
+        regular = axis.regular
+        found[:, :regular] = smoothed(noisy[:, :regular], stddev, plain)
     found = found * releasable
     if found.sum() <= 0:
         found = np.ones_like(found) * releasable

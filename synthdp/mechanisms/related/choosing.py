@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -48,8 +48,7 @@ def beyond_shared(gains: FloatArray, tables: Sequence[PersonTable], counts: Mapp
     Say the model does not know that short policies have few claims.  Then all tables of a policy's length and an
     attribute of its claims are off by as much.  Only the table of its length and its number of claims repairs them.
     Some pairs are always unrelated, so that a low quantile of such tables is about that part; the table that repairs it
-    gains it.  Either axis may be off: what tables of one first axis share is taken off first, then what those of one
-    second axis still do.
+    gains it.
 
     Parameters
     ----------
@@ -61,40 +60,21 @@ def beyond_shared(gains: FloatArray, tables: Sequence[PersonTable], counts: Mapp
         By position of a table the attribute of its parent that says how many rows there are.
     """
     found = gains.copy()
-    for (kind, table, above, other), family in _families(tables, first=True):
-        shared = _taken_off(found, family)
+    families: dict[tuple[Kind, int, int, str], list[int]] = {}
+    for i, one in enumerate(tables):
+        if one.kind is not Kind.ROW:  # whose axes are one-way tables, both
+            families.setdefault((one.kind, one.table, one.above, one.other), []).append(i)
+    for (kind, table, above, other), family in families.items():
+        if len(family) < FAMILY:
+            continue
+        shared = max(0.0, float(np.quantile(gains[family], UNRELATED)))
+        found[family] -= shared
         if kind is Kind.PARENT:
             for i, one in enumerate(tables):
                 of_count = counts.get(table) in (one.attribute, one.other)
                 if one.kind is Kind.ROW and one.table == above and of_count and other in (one.attribute, one.other):
                     found[i] += shared
-    for _, family in _families(tables, first=False):
-        _taken_off(found, family)
     return found
-
-
-def _families(tables: Sequence[PersonTable], *, first: bool) -> Iterator[tuple[tuple[Kind, int, int, str], list[int]]]:
-    """Yield the tables that share an axis, the first or the second one, by position, if they are `FAMILY` or more.
-
-    Each family comes with its kind, its table, the table above, and the attribute of the axis.  What they share says
-    how wrong that axis is.  Tables of two columns of one row are left out, as both axes are one-way tables.
-    """
-    found: dict[tuple[Kind, int, int, str], list[int]] = {}
-    for i, one in enumerate(tables):
-        if one.kind is not Kind.ROW:
-            key = one.kind, one.table, one.above, one.other if first else one.attribute
-            found.setdefault(key, []).append(i)
-    yield from ((key, family) for key, family in found.items() if len(family) >= FAMILY)
-
-
-def _taken_off(gains: FloatArray, family: Sequence[int]) -> float:
-    """Take what a family's tables share off their gains, in place, and return it; see `UNRELATED`.
-
-    It is the gain of the table that repairs their common axis.
-    """
-    shared = max(0.0, float(np.quantile(gains[family], UNRELATED)))
-    gains[family] -= shared
-    return shared
 
 
 def related(noisy: FloatArray, expected: FloatArray, stddev: float) -> bool:

@@ -18,7 +18,7 @@ from synthdp.arrays import BoolArray, FloatArray
 from synthdp.checks import whole
 from synthdp.curator import Curator
 from synthdp.distribution.history_model import IMPOSSIBLE, Conditional, Factor, Histories
-from synthdp.domain.histories import NO_PARENT_ROW, Layout, Order
+from synthdp.domain.histories import NO_PARENT_ROW, Layout
 from synthdp.domain.refinement import Refinement
 from synthdp.errors import InternalError, ParameterError
 from synthdp.fit.related.person_shrinkage import towards
@@ -263,10 +263,9 @@ class RelatedTables(HasPrivacyCost):
         columns = []
         for one, (noisy, stddev), share in zip(attributes(layout), counted[odd:], shares[odd:], strict=True):
             axis = layout.axis(one.table, one.name)
-            pattern = one.counts >= 0 and layout.tables[one.counts].order is Order.PATTERN
             counts = first_estimate(
-                noisy, stddev, counts=one.counts >= 0, by_root=one.table == 0, total=total,
-                numbers=axis.regular if axis.grid.ordered and not pattern else 0, releasable=_releasable(layout, one),
+                axis, noisy, stddev, counts=one.counts >= 0, by_root=one.table == 0, total=total,
+                releasable=_releasable(layout, one),
             )  # fmt: skip
             ones[one.table, one.name] = counts
             if one.counts < 0:

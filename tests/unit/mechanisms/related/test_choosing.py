@@ -36,13 +36,6 @@ def test_what_all_tables_of_a_family_share_is_the_gain_of_the_table_that_mends_i
     assert found.tolist() == [0.0, 10.0, -10.0, 0.0, 800.0, 110.0, 10.0]
 
 
-def test_what_all_tables_of_an_attribute_share_is_no_gain_of_any() -> None:
-    """A length whose own shares are off is off beside every attribute of the row above, related or not."""
-    family = [table(Kind.PARENT, "length", f"p{i}", above=0) for i in range(5)]
-    gains = np.array([100.0, 110.0, 90.0, 100.0, 900.0])
-    assert beyond_shared(gains, family, {}).tolist() == [0.0, 10.0, -10.0, 0.0, 800.0]
-
-
 def test_few_tables_share_nothing_that_can_be_told() -> None:
     some = [table(Kind.PARENT, f"w{i}", "v", above=1, of=2) for i in range(3)]
     assert beyond_shared(np.array([5.0, 6.0, 7.0]), some, {}).tolist() == [5.0, 6.0, 7.0]
