@@ -146,6 +146,7 @@ def test_the_command_line_takes_any_rows_and_refuses_in_one_line_what_is_public(
     told = ["release", str(tmp_path / "db"), "--schema", str(tmp_path / "db.json"), "--out", str(tmp_path / "out")]
     done = CliRunner().invoke(main, told)
     assert done.exit_code == code
-    assert len(done.stderr.splitlines()) == (code == 2)
+    said = [line for line in done.stderr.splitlines() if not line.startswith("synthdp: warning: ")]  # of few persons
+    assert len(said) == (code == 2)
     assert SECRET not in done.output
     assert (tmp_path / "out").exists() == (code == 0)
