@@ -14,6 +14,7 @@ from synthdp.answers.related.terms import ROWS, Term, axis_of_term, column_of
 from synthdp.arrays import BoolArray, FloatArray, IntArray
 from synthdp.domain.derive import followed, leading_to
 from synthdp.domain.grid import grid_of
+from synthdp.domain.grid_rules_across import ends_of_points
 from synthdp.errors import InternalError, ParameterError
 from synthdp.queries.related.persons import Persons
 from synthdp.randomness import Generator
@@ -153,9 +154,9 @@ def within_cells(model: DatabaseModel, drawn: Drawn) -> Mapping[tuple[int, str],
             grid = grid_of(axis.column)
             if name.startswith("#") or not grid.ordered or int(axis.width.max(initial=1)) == 1:
                 continue
-            indices = drawn.indices(i, name)
-            run = np.searchsorted(axis.starts, indices, side="right") - 1
-            length = np.append(axis.starts[1:], grid.size)[run] - axis.starts[run]
-            place = (indices - axis.starts[run] + 0.5) / length
+            indices, (first, last) = drawn.indices(i, name), ends_of_points(axis)
+            cells = drawn.persons.tables[i][name]
+            length = last[cells] - first[cells] + 1
+            place = (indices - first[cells] + 0.5) / np.maximum(length, 1)
             found[i, name] = np.where(length > 1, 2 * place - 1, 0.0)
     return found

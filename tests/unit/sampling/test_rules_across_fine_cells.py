@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import synthdp as sd
+from synthdp.answers.related.drawn import Drawn, within_cells
 from synthdp.distribution.history_model import IMPOSSIBLE, Conditional, Histories
 from synthdp.domain.axis import Axis
 from synthdp.domain.histories import Layout
@@ -82,3 +83,13 @@ def test_values_that_differ_lie_in_the_cell_that_was_drawn() -> None:
     """Sixteen rows of a parent have one cell of sixteen values: each value once."""
     found = model(sd.UniquePerParent("rows.at"), rows=16, only=1).kept_rows(200, np.random.default_rng(0))
     assert found["rows"] == (3200, 3200, 0)
+
+
+def test_positions_inside_a_cell_are_those_in_the_whole_cell() -> None:
+    """Of sixteen values of a cell each has a place of its own, from -15/16 to 15/16, whatever the finer ones are."""
+    made = model(rows=4)
+    drawn = Drawn(made, made.draw(200, np.random.default_rng(0))[0], np.random.default_rng(1))
+    places = within_cells(made, drawn)
+    for (table, name), size in {(0, "since"): 12, (1, "at"): 16}.items():
+        inside = drawn.indices(table, name) % size
+        assert places[table, name] == pytest.approx((2 * inside + 1) / size - 1)
