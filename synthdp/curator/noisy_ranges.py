@@ -82,9 +82,9 @@ exceeds it once in 60 000 histograms.  A smaller one keeps more ranges wide beca
 """
 
 FEW_PARTS, MUCH = 2, 0.2
-"""Most bins of a point mass to which a range is cut if noise in eight bins may hide more than the fraction `MUCH` of
-the numbers.  More neighbours are then kept.  Larger ones cut more ranges, and clip more numbers that noise hides.
-Tuned; not measured.
+"""If noise in eight bins, the widest of `WINDOWS`, may hide more than the fraction `MUCH` of the numbers, a range is cut
+only to a point mass, of at most `FEW_PARTS` bins.  More bins beside it are then kept, as other cuts could clip numbers
+that noise hides.  A larger value of either cuts more ranges, and clips more such numbers.  Tuned; not measured.
 """
 
 HIDING = 4.0
@@ -104,8 +104,9 @@ them far.  A larger one rounds more numbers, a smaller one keeps digits that few
 """
 
 MOST_VALUES = 32**4
-"""Most grid points of a range at a spacing of digits that noise merely does not exclude: 32^4 is the resolution of the
-one-way histogram, and a point mass among more points would spread over its neighbours.  A safety limit."""
+"""Most grid points of a range whose rounding step was chosen although noise may hide numbers with a finer one; with more
+points all digits are kept.  32^4 is the resolution of the one-way histogram: among more points, a point mass would
+spread over its neighbours.  A safety limit."""
 
 DEVIATIONS = 2.0
 """Noise stddevs by which the count of numbers with finer digits may be too low, and the count of all too high.  A wide

@@ -181,9 +181,9 @@ def gdp_from_discrete_gaussian(sensitivity: float, *, sigma: float) -> float:
 
 
 def discrete_gaussian_sigma(sensitivity: float, *, mu: float) -> float:
-    """Return a σ, in lattice steps as the L2 sensitivity, at which `gdp_from_discrete_gaussian` is at most μ.
+    """Return the least σ, to a relative 1e-11, at which `gdp_from_discrete_gaussian` is at most μ, to calibrate noise.
 
-    It is at least 4, and the least up to a relative 1e-11.
+    σ and the L2 sensitivity are in lattice steps.  σ is never below 4, the least for which that function is defined.
     """
     check_number("sensitivity", sensitivity, above=0)
     check_number("mu", mu, above=0)

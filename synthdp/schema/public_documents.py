@@ -20,7 +20,7 @@ LEVEL_SEPARATOR = "|"
 """The separator of a column's levels in one cell of a data dictionary."""
 
 _WHOLE = re.compile(r"[+-]?(0|[1-9]\d{0,17})")
-"""A regular expression of integers without leading zeros, of up to 18 digits, which 64 bits hold."""
+"""A regular expression of integers, of up to 18 digits, which 64 bits hold; with a leading zero, "007" is a code."""
 
 _TYPE_NAMES = {
     "continuous": "continuous float number real double numeric decimal",

@@ -208,9 +208,10 @@ def projection_alpha(
 def projection_rows(
     *, alpha: float, sparsity: int, queries: int, epsilon: float, delta: float, beta: float = 0.05
 ) -> float:
-    """Return how many rows bring SparseProject's error down to ``alpha`` (corollary 4.12).
+    """Return how many rows bring SparseProject's error, as a fraction of the rows, down to ``alpha`` (corollary 4.12).
 
-    The number is `projection_alpha` solved for n.
+    It does so with probability 1 - 2 ``beta``, as in `projection_alpha`, which is solved for n.  The number is not
+    rounded to a whole one.
     """
     one = projection_alpha(rows=1, sparsity=sparsity, queries=queries, epsilon=epsilon, delta=delta, beta=beta)
     return one / alpha
