@@ -64,7 +64,7 @@ MASSES = [
 
 @pytest.fixture(scope="module")
 def real() -> dict[str, pd.DataFrame]:
-    return tables(3000)
+    return tables(8000)
 
 
 def fitted(real: dict[str, pd.DataFrame]) -> sd.DatabaseRelease:

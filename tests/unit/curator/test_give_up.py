@@ -6,7 +6,7 @@ import tempfile
 
 import pandas as pd
 import pytest
-from hypothesis import settings, strategies as st
+from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from synthdp import ApproxDP, Curator, Ledger, PureDP, Schema
@@ -249,4 +249,3 @@ class InTurns(RuleBasedStateMachine):
 
 
 TestInTurns = InTurns.TestCase
-TestInTurns.settings = settings(stateful_step_count=25)

@@ -222,5 +222,5 @@ class LedgerMachine(RuleBasedStateMachine):
                     assert main == max(0.0, whole[0] - spent)
 
 
-LedgerMachine.TestCase.settings = settings(stateful_step_count=15)
+LedgerMachine.TestCase.settings = settings(stateful_step_count=25)
 TestLedgerMachine = LedgerMachine.TestCase

@@ -113,7 +113,7 @@ NO_CHOICE = [
 """Persons of whom all rows are used, in one order: otherwise a hash of the keys decides."""
 
 
-@settings(deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.lists(st.sampled_from(NO_CHOICE), min_size=1, max_size=8), st.integers(0, 9))
 def test_keys_of_several_columns_join_as_one_column_does(persons: list[Person], seed: int) -> None:
     expected = records(persons, "child of a child", shuffled=seed)
@@ -129,7 +129,7 @@ WRITTEN: dict[str, Callable[[int], object]] = {
 }
 
 
-@settings(deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     st.lists(st.sampled_from(NO_CHOICE), min_size=1, max_size=6), *[st.sampled_from([*WRITTEN])] * 3,
     st.sampled_from(["keys of several columns", "child of a child"]),

@@ -65,7 +65,7 @@ member = st.tuples(st.sampled_from(LEVELS["role"]), st.sampled_from(LEVELS["town
 households = st.lists(st.lists(member, max_size=5), min_size=1, max_size=4)
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(households, st.randoms(use_true_random=False))
 def test_the_order_of_a_persons_rows_in_the_input_changes_no_exact_answer(members: list, rng: object) -> None:
     layout = Layout(database(4))
@@ -75,7 +75,7 @@ def test_the_order_of_a_persons_rows_in_the_input_changes_no_exact_answer(member
     assert (queries.sums(codes_of(tables, layout)) == queries.sums(codes_of(shuffled, layout))).all()
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(households)
 def test_a_table_of_siblings_is_the_mean_over_the_pairs_of_each_household(members: list) -> None:
     layout = Layout(database(5))

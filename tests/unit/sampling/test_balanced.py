@@ -257,7 +257,7 @@ def test_cells_stay_inside_their_groups_and_their_pairs_are_nearer_to_the_model(
         return np.abs(contingency(classes, (12, 9), (0, 1)) / len(classes) - fine.marginal((0, 1))).sum()
 
     errors = np.zeros(2)
-    for seed in range(20):
+    for seed in range(60):
         rng = np.random.default_rng(seed)
         here = inside(rng)
         codes, cells = balanced_inside(MODEL, 300, rng, here)
@@ -265,7 +265,7 @@ def test_cells_stay_inside_their_groups_and_their_pairs_are_nearer_to_the_model(
         assert (cells[:, 2] == codes[:, 2]).all()
         assert pair_error(codes, MODEL, SHAPE) < 0.25
         errors += [error(one[:, :2] // 2) for one in (cells, here.draw(of_cells_alone(MODEL, 300, rng)))]
-    assert errors[0] < 0.75 * errors[1]
+    assert errors[0] < 0.7 * errors[1]
 
 
 @pytest.mark.landing

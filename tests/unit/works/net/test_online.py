@@ -22,7 +22,7 @@ from synthdp.works.net.private_multiplicative_weights import (
 SCHEMA, DOMAIN = binary_world(3)
 CODES = skewed_codes(3, 20_000)
 TABLE = binary_table(SCHEMA, CODES)
-QUERIES = CellQueries(DOMAIN, np.random.default_rng(0).integers(0, 2, (60, 8)))
+QUERIES = CellQueries(DOMAIN, np.random.default_rng(0).integers(0, 2, (150, 8)))
 TRUTH = QUERIES.sums(CODES)
 MECHANISMS = {
     "multiplicative weights": lambda **settings: PrivateMultiplicativeWeights(DOMAIN, **settings),
@@ -135,7 +135,7 @@ def test_updates_end_before_their_limit(monkeypatch, cells):
     mechanism = PrivateMultiplicativeWeights(domain, max_updates=1000, threshold=alpha * 1000, replay=0)
     session = mechanism.open(curator_of(table, schema, PureDP(1.0)))
     queries = Marginals(domain, all_cliques(domain, d))
-    for _ in range(80):
+    for _ in range(300):
         session.ask(queries)
     assert 0 < session.watch.alarms <= update_limit(cells, alpha=alpha)
 
