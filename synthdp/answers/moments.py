@@ -56,7 +56,7 @@ def check_order(name: str, column: Column) -> None:
 
 
 def check_weight(name: str, column: Column, *, of: str | None) -> None:
-    """Raise ParameterError unless a column can weight rows, of which a statistic of column ``of`` is asked.
+    """Raise ParameterError unless a column can weight rows; the question asks for a statistic of column ``of``.
 
     Raises
     ------

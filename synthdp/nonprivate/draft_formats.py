@@ -168,7 +168,7 @@ def _numbers(counts: Mapping[str, int]) -> Column | None:
     """Return the kind of column, with its format, if nearly all texts are numbers of one format or frequent words.
 
     Return ``None`` for any other column, for few different numbers, and for codes such as 007.  Brackets around some
-    numbers, but not around all, are those of negative numbers.
+    numbers, but not around all, mean that these are negative.
     """
     signed = _with_minus(counts)
     bracketed = bool(signed.keys() - counts.keys())

@@ -74,8 +74,8 @@ within it.  A safety limit of time."""
 
 LEAST_ALIKE = 2 / 3
 """Intervals inside coarse bins are balanced if at least this share of pairs of rows lie in the same bins.  Tables of bins
-then leave most decisions free.  Tuned (docs/benchmarks/sweep.md): the squared error of fine tables falls by a fifth to a
-third at shares of .8 to 1; it would grow by a tenth at .5 and a fourth at 0."""
+then leave most decisions free.  Tuned (docs/benchmarks/sweep.md): at shares of nearly 1 the variance of fine tables
+falls by a fourth, at .5 to .8 it stays within a tenth, at 0 it mostly grows, by up to a fifth."""
 
 
 class Inside(NamedTuple):
@@ -108,7 +108,7 @@ def balanced_inside(
     """Draw rows whose low-order tables are close to the distribution's.
 
     Up to 16 times as many rows are drawn and then halved.  Where most pairs of rows share their coarse bins, the last
-    halvings balance intervals inside these, too, as far as there is time.  Expected counts are the distribution's,
+    halvings balance intervals inside these, too, if there is time.  Expected counts are the distribution's,
     because each row of a pair is equally likely to stay.
 
     Parameters
@@ -133,13 +133,13 @@ def balanced_inside(
     """
     shape = distribution.shape
     halvings = _halvings(rows, shape, balance)
-    last = min(halvings, _halvings_inside(rows, len(shape), balance)) if any(inside.several) else 0
+    most_inside = min(halvings, _halvings_inside(rows, len(shape), balance)) if any(inside.several) else 0
     codes = distribution.sample(rows * 2**halvings, rng, given=given)
     cells: Codes | None = None
     for left in reversed(range(halvings)):
         if cells is None:
             pairs = _similar(codes, shape, np.argsort(shape, kind="stable"))
-            if left >= last or pairs.equal < LEAST_ALIKE * len(pairs.first):
+            if left >= most_inside or pairs.equal < LEAST_ALIKE * len(pairs.first):
                 codes = codes[_kept_outside(codes, pairs, shape, rng, left=left, balance=balance)]
                 continue
             cells = inside.draw(codes)
@@ -245,7 +245,7 @@ def _kept_inside(
 
 
 class _Pairs(NamedTuple):
-    """Holds pairs of similar rows, of each of which one row can go.
+    """Holds pairs of similar rows; one row of each pair can go.
 
     Parameters
     ----------

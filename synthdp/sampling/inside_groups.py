@@ -40,8 +40,9 @@ TERMS = 24
 """Terms of the tetrachoric series.  A numerical tolerance."""
 
 ROUNDS, PARTS = 10, 8
-"""The series is solved for a correlation in ROUNDS rounds, each of which divides the interval that holds it into PARTS:
-to 2^-30.  A numerical tolerance; eight parts at once take half the time of thirty bisections.
+"""The series is solved for a correlation in ROUNDS rounds.  Each round divides the interval that holds the correlation
+into PARTS, so that it is known to 2^-30.  A numerical tolerance; eight parts at once take half the time of thirty
+bisections.
 """
 
 CHANCE = 3.0

@@ -351,8 +351,8 @@ class DatabaseSchema:
                 self._check_row_key(relation)
             if relation.order in self.keys_of(relation.child):
                 raise SchemaError(
-                    f"{relation.where} has order={relation.order!r}, a column of a key, of which synthetic rows get new "
-                    f"values: copy the column in table {relation.child!r} under a second name, declare it, and name it "
+                    f"{relation.where} has order={relation.order!r}, a column of a key, and keys of synthetic rows are "
+                    f"new: copy the column in table {relation.child!r} under a second name, declare it, and name it "
                     "as order"
                 )
         for name, key in [(table, key) for table in self.tables for key in self.keys_of(table)]:

@@ -108,7 +108,8 @@ def unfit_values(layout: Layout, measurements: Sequence[Measurements]) -> dict[s
 def unproven_places(layout: Layout, measurements: Sequence[Measurements]) -> dict[tuple[Place, int], PointCount]:
     """Return the grid points of all tables' columns whose noisy counts noise alone explains, with these counts.
 
-    They are those of `special_points`, as for one table; synthetic rows should not have them.  A count is in persons,
+    Missing values and labels for others are tested, as in one table (`special_points`).  Synthetic rows should not
+    have the points that are returned.  A count is in persons,
     whose rows share one, and so is its noise.
     """
     counts: dict[tuple[Place, int], list[PointCount]] = {point: [] for point in _special_places(layout.schema)}

@@ -185,6 +185,21 @@ def test_histograms_are_estimated_together_as_each_is_alone(sizes, stddev, seed)
             np.testing.assert_allclose(found.evidence, alone.evidence, rtol=1e-9, atol=1e-9)
 
 
+def test_finer_points_of_the_posteriors_move_no_estimate_by_a_tenth_of_the_noise(monkeypatch):
+    rng = np.random.default_rng(3)
+    truths = [rng.exponential(200, 40), np.exp(-np.arange(60) / 5) * 1e4, np.repeat([0.0, 300.0], 25)]
+    histograms = [
+        NoisyHistogram(truth + rng.normal(0, stddev, len(truth)), stddev, float(truth.sum()))
+        for truth in truths
+        for stddev in (3.0, 30.0, 150.0)
+    ]
+    found = separate_and_heaped_bins(histograms)
+    monkeypatch.setattr("synthdp.mechanisms.adaptive.separate_bins.PLACES", 225)
+    for histogram, ours, finer in zip(histograms, found, separate_and_heaped_bins(histograms), strict=True):
+        for one, other in zip(ours, finer, strict=True):
+            assert np.abs(one.rows - other.rows).max() < 0.1 * histogram.stddev
+
+
 @given(
     roots=st.lists(st.floats(-30, 30), min_size=1, max_size=6),
     powers=st.lists(st.sampled_from([1, 3, 9]), min_size=6, max_size=6),
