@@ -36,7 +36,8 @@ record.
 
 REACH, PLACES = 7.0, 29
 """A posterior is computed within REACH standard deviations of the count, at PLACES evenly spaced points.  Tolerances: a
-normal law has 1e-12 outside.  Points are half a standard deviation apart: estimates of 300 histograms were off by .06 stddevs at most.
+normal law has 1e-12 outside.  Points are half a standard deviation apart: estimates of 300 histograms were off by .06
+stddevs at most.
 """
 
 MOST_ODDS, NEAR = 20.0, 1e-12
