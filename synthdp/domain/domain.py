@@ -109,13 +109,18 @@ def axis_of(name: str, column: Column, *, bins: int = 32) -> Axis:
 
     Special values, the missing value and "other" have cells of their own.
     """
+    starts = starts_of(column, bins=bins)
+    return Axis(name, column, starts, np.arange(len(starts)))
+
+
+def starts_of(column: Column, *, bins: int) -> IntArray:
+    """Return the first grid point of each cell of a column's standard axis, (cells,); see `axis_of`."""
     check_whole("bins", bins)
     grid = grid_of(column)
     count = min(bins, grid.regular) if grid.ordered else grid.regular
     classes = starts_of_classes(column)
     regular = classes if len(classes) else grid.even_starts(count)
-    starts = np.concatenate([regular, np.arange(grid.regular, grid.size)])
-    return Axis(name, column, starts, np.arange(len(starts)))
+    return np.concatenate([regular, np.arange(grid.regular, grid.size)])
 
 
 def finest_axis(name: str, column: Column) -> Axis:

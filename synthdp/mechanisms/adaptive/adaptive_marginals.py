@@ -339,7 +339,7 @@ class AdaptiveMarginals(HasPrivacyCost):
         self._tell("one-ways")
         schema, total = account.schema, count.rows
         ways = self.one_ways if self.places is None else replace(self.one_ways, flat=(schema[self.places],))
-        cells = [ways.plain_axis(name, column).size for name, column in schema.items()]
+        cells = [len(ways.plain_starts(column)) for column in schema.values()]
         share = one_way_share(cells, budget, total=total)
         tree = ways.suited(budget, share=share, columns=len(schema), total=total)
         most = min(share * (1 + DEEP_SHARE), budget.share)
@@ -388,14 +388,13 @@ class AdaptiveMarginals(HasPrivacyCost):
         """
         columns = range(len(known.domain))
         weights = [sum(workload.weight((min(a, b), max(a, b))) for b in columns if b != a) for a in columns]
+        in_rows = gain_of_one_ways(known.columns, weights)
 
         def gain(share: float) -> float:
             """Return the gain, in rows, for this share of the whole budget."""
             if share <= 0:
                 return 0.0
-            return ONE_WAYS_IN_TABLES * gain_of_one_ways(
-                known.columns, weights, known.left.table_stddev(share / len(columns))
-            )
+            return ONE_WAYS_IN_TABLES * in_rows(known.left.table_stddev(share / len(columns)))
 
         return gain
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence, Set as AbstractSet
 
@@ -168,14 +169,16 @@ def _ordered_groups(one_way: OneWay, target: float, regular: int) -> IntArray:
     weights = one_way.weights[:regular]
     groups = np.zeros(regular, np.int64)
     current, filled = -1, math.inf
-    for first in range(int(cell[-1]) + 1):
-        at = np.flatnonzero(cell == first)
+    ends = np.searchsorted(cell, np.arange(int(cell[-1]) + 2))
+    for begin, end in itertools.pairwise(ends.tolist()):
+        at = slice(begin, end)
         mass = float(weights[at].sum())
-        inner = _around_atoms(weights[at], target) if discovered else _around_atom(weights[at], mass, target)
-        if inner.max() > 0:
-            groups[at] = current + 1 + inner
-            current, filled = current + 1 + int(inner.max()), math.inf
-            continue
+        if end - begin > 1:  # a single leaf cannot be divided
+            inner = _around_atoms(weights[at], target) if discovered else _around_atom(weights[at], mass, target)
+            if inner.max() > 0:
+                groups[at] = current + 1 + inner
+                current, filled = current + 1 + int(inner.max()), math.inf
+                continue
         if filled > 0 and filled + mass > target and (mass > 0 or current < 0):
             current, filled = current + 1, 0.0
         groups[at] = current

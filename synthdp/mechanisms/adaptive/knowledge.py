@@ -154,7 +154,7 @@ class Knowledge:
         )  # fmt: skip
         total = gls_total(known.one_way_tables)[0] if rows is None else float(rows)
         known = replace(known, total=max(1.0, total))
-        return replace(known, coarser=(merged_domain(refinements, known.margins),))
+        return replace(known, coarser=(merged_domain(domain, known.margins),))
 
     @property
     def one_way_tables(self) -> tuple[NoisyTable, ...]:

@@ -15,7 +15,6 @@ import numpy as np
 from synthdp.arrays import Clique, FloatArray, IntArray
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
-from synthdp.domain.refinement import Refinement
 from synthdp.mechanisms.adaptive.selection import Candidate
 from synthdp.queries.contingency import merged_cells
 
@@ -84,18 +83,17 @@ def with_merged(
     return [*candidates, *merged]
 
 
-def merged_domain(refinements: Sequence[Refinement], margins: Sequence[FloatArray]) -> Domain:
+def merged_domain(domain: Domain, margins: Sequence[FloatArray]) -> Domain:
     """Return coarser axes of all columns, at most `MERGED` groups of values each, for weakly related pairs.
 
     Parameters
     ----------
-    refinements
+    domain
         The groups of each column.
     margins
         (groups,) their estimated rows, per column.
     """
-    fine = [refinement.coarse() for refinement in refinements]
-    both = zip(fine, margins, strict=True)
+    both = zip(domain.axes, margins, strict=True)
     return Domain(tuple(axis.merged(merged_groups(axis, margin, MERGED)) for axis, margin in both))
 
 

@@ -19,7 +19,7 @@ from synthdp.arrays import FloatArray, IntArray
 from synthdp.checks import check_number, check_whole
 from synthdp.curator import Curator
 from synthdp.domain.axis import Axis
-from synthdp.domain.domain import Domain, axis_of
+from synthdp.domain.domain import Domain, starts_of
 from synthdp.domain.grid import grid_of
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.column_tree import OneWay, first_trees
@@ -190,26 +190,22 @@ class OneWayTree:
         bounds, and equal bins or the groups of a hierarchy for others.
         """
         grid, bins = grid_of(column), self.first_bins(column)
-        if grid.regular <= 2 * bins:
-            return self.plain_axis(name, column, bins=grid.regular)
-        plain = self.plain_axis(name, column, bins=bins)
-        if not grid.ordered or column.source == DISCOVERED:
-            return plain
-        starts = cut_by_size(column, plain.starts[plain.starts < grid.regular])
-        starts = np.concatenate([starts, np.arange(grid.regular, grid.size)])
+        starts = self.plain_starts(column, bins=grid.regular if grid.regular <= 2 * bins else bins)
+        if grid.regular > 2 * bins and grid.ordered and column.source != DISCOVERED:
+            cut = cut_by_size(column, starts[starts < grid.regular])
+            starts = np.concatenate([cut, np.arange(grid.regular, grid.size)])
         return Axis(name, column, starts, np.arange(len(starts)))
 
-    def plain_axis(self, name: str, column: Column, *, bins: int | None = None) -> Axis:
-        """Return a column's axis without cuts by size.
+    def plain_starts(self, column: Column, *, bins: int | None = None) -> IntArray:
+        """Return the first grid index of each bin of a column without cuts by size, (bins,).
 
         These are the coarsest groups of a hierarchy, else all levels or equal bins, ``bins`` (default: the setting) of
         them.  The noise of a column is foreseen by their number.
         """
         grid, steps = grid_of(column), self.steps(column)
         if not steps:
-            return axis_of(name, column, bins=self.bins if bins is None else bins)
-        starts = np.concatenate([steps[0], np.arange(grid.regular, grid.size)])
-        return Axis(name, column, starts, np.arange(len(starts)))
+            return starts_of(column, bins=self.bins if bins is None else bins)
+        return np.concatenate([steps[0], np.arange(grid.regular, grid.size)])
 
     def steps(self, column: Column) -> tuple[IntArray, ...]:
         """Return the first grid index of each group of a declared hierarchy, (groups,) a level; none without one.

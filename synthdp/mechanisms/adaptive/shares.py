@@ -6,10 +6,11 @@ All shares are fractions of the whole budget, unless a name says of what else th
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from synthdp.arrays import FloatArray
 from synthdp.mechanisms.adaptive.column_tree import OneWay
 from synthdp.mechanisms.adaptive.energies import MEAN_ABS
 from synthdp.mechanisms.allocation import BudgetAllocation
@@ -128,11 +129,12 @@ def signal(budget: BudgetAllocation, total: float) -> float:
     return total / budget.table_stddev(1.0)
 
 
-def gain_of_one_ways(columns: Sequence[OneWay], weights: Sequence[float], stddev: float) -> float:
-    """Return the decrease of the L1 error of all pairs, in rows, from a second measurement of the one-ways.
+def gain_of_one_ways(columns: Sequence[OneWay], weights: Sequence[float]) -> Callable[[float], float]:
+    """Return the function from the noise of a second measurement of the one-ways to what it would gain, both in rows.
 
-    Weighted by the pairs' weights.  Noise hurts a bin by no more than the rows in it, as `selection.Candidate.pays`
-    has it for tables.
+    The noise is the standard deviation of a bin of every column's first histogram.  The gain is the decrease of the L1
+    error of all pairs, weighted by the pairs' weights.  Noise hurts a bin by no more than the rows in it, as
+    `selection.Candidate.pays` has it for tables.
 
     Parameters
     ----------
@@ -140,15 +142,23 @@ def gain_of_one_ways(columns: Sequence[OneWay], weights: Sequence[float], stddev
         What is known of each column.
     weights
         For each column the sum of the weights of the pairs that it is in.
-    stddev
-        Of the noise of a second measurement of the first histogram of every column, in rows.
     """
-    gain = 0.0
-    for column, weight in zip(columns, weights, strict=True):
-        rows = np.bincount(column.first_bin, weights=column.weights, minlength=column.first.size)
-        both = (column.stddev**-2 + stddev**-2) ** -0.5
-        noise = [float(np.minimum(MEAN_ABS * one, rows).sum()) for one in (column.stddev, both)]
-        gain += weight * (noise[0] - noise[1])
+    binned = [np.bincount(one.first_bin, weights=one.weights, minlength=one.first.size) for one in columns]
+
+    def hurt(stddev: float, rows: FloatArray) -> float:
+        """Return the expected L1 error of noise of this standard deviation, in rows, over the bins of a column."""
+        return float(np.minimum(MEAN_ABS * stddev, rows).sum())
+
+    now = [hurt(one.stddev, rows) for one, rows in zip(columns, binned, strict=True)]
+
+    def gain(stddev: float) -> float:
+        """Return the gain from a second measurement with this noise."""
+        both = ((one.stddev**-2 + stddev**-2) ** -0.5 for one in columns)
+        return sum(
+            weight * (before - hurt(after, rows))
+            for weight, before, after, rows in zip(weights, now, both, binned, strict=True)
+        )
+
     return gain
 
 

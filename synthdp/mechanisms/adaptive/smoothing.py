@@ -143,13 +143,15 @@ def smoothed(counts: FloatArray, stddev: float) -> SmoothedHistogram:
     shrunk, evidence = [], 0.5 * k * (float(counts.mean()) / stddev) ** 2
     steps = [2**level for level in range(int(math.log2(size)))]
     for step in steps:  # what all shifts have of a scale are the differences of every bin and the one so far ahead
-        ahead = np.roll(rest, -step)
+        ahead = np.concatenate([rest[step:], rest[:step]])
         estimate, likelihood = _posterior_mean((rest - ahead) / math.sqrt(2), stddev)
         rest = (rest + ahead) / math.sqrt(2)
         shrunk.append(estimate)
         evidence += likelihood * k / (2 * step)  # what is mirrored or repeated says nothing new
     for step, detail in zip(reversed(steps), reversed(shrunk), strict=True):
-        rest = (rest + detail + np.roll(rest - detail, step)) / math.sqrt(8)  # the mean of both pairs that a bin is in
+        other = rest - detail
+        other = np.concatenate([other[-step:], other[:-step]])
+        rest = (rest + detail + other) / math.sqrt(8)  # the mean of both pairs that a bin is in
     return SmoothedHistogram(rest[:k], evidence)
 
 

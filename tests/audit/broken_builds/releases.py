@@ -56,7 +56,7 @@ with account._vault.turn() as table:
         "chosen = {candidate.clique: candidate for candidate in candidates if candidate in batch}",
         f"""{_EXACT}
 from synthdp.mechanisms.adaptive.merging import merged_domain
-known = replace(known, coarser=(merged_domain(known.refinements, exact), *known.coarser[1:]))
+known = replace(known, coarser=(merged_domain(known.domain, exact), *known.coarser[1:]))
 chosen = {{candidate.clique: candidate for candidate in candidates if candidate in batch}}
 """,
         (_ASKED,),

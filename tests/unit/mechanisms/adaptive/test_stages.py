@@ -133,11 +133,12 @@ def test_errors_of_margins_are_those_of_their_bins_and_no_larger_than_the_rows(k
 
 
 def test_single_columns_gain_nothing_from_noise_and_more_from_less_of_it(known):
-    gains = [gain_of_one_ways(known.columns, [1.0] * 4, stddev) for stddev in (1e9, 50.0, 5.0)]
+    gain = gain_of_one_ways(known.columns, [1.0] * 4)
+    gains = [gain(stddev) for stddev in (1e9, 50.0, 5.0)]
     assert gains[0] == pytest.approx(0.0, abs=1e-3)
     assert gains[0] < gains[1] < gains[2]
-    assert gain_of_one_ways(known.columns, [0.0] * 4, 5.0) == 0.0
-    assert gain_of_one_ways(known.columns, [1.0] * 4, 1e-9) <= 4 * ROWS * 1.2  # noise hurts no bin beyond its rows
+    assert gain_of_one_ways(known.columns, [0.0] * 4)(5.0) == 0.0
+    assert gain(1e-9) <= 4 * ROWS * 1.2  # noise hurts no bin beyond its rows
 
 
 def test_where_scores_would_be_noise_alone_single_columns_get_everything():
