@@ -98,20 +98,45 @@ def add_tables(
                 totals[ends[i] : ends[i + 1]] += table
 
 
-def _tables(codes: Codes, shape: Sequence[int], cliques: Sequence[Clique]) -> Iterator[tuple[int, Totals]]:
-    """Yield the position and the flat table of counts of rows, (cells,), of every clique, small cliques first."""
+def weighted_tables(
+    codes: Codes, shape: Sequence[int], cliques: Sequence[Clique], weights: FloatArray
+) -> list[FloatArray]:
+    """Return the sum of the rows' weights in each cell of the tables of some cliques, (cells,) each, flat in C order.
+
+    Columns are packed as in `count_tables`, so that few passes over the rows do for all tables; sums are rounded as
+    their order has it.
+
+    Parameters
+    ----------
+    codes, shape, cliques
+        As in `count_tables`.
+    weights
+        (n,) of the rows.
+    """
+    found = dict(_tables(codes, shape, cliques, weights))
+    return [np.asarray(found[i], np.float64) for i in range(len(cliques))]
+
+
+def _tables(
+    codes: Codes, shape: Sequence[int], cliques: Sequence[Clique], weights: FloatArray | None = None
+) -> Iterator[tuple[int, AnyArray]]:
+    """Yield the position and the flat table of every clique, (cells,), small cliques first.
+
+    Tables hold counts of rows, or sums of their ``weights``, (n,).
+    """
     most_cells = min(MOST_CELLS, len(codes))
     for ways in sorted({len(clique) for clique in cliques}):
         members = [i for i, clique in enumerate(cliques) if len(clique) == ways]
         columns = sorted({j for i in members for j in cliques[i]})
         packs = pack(columns, shape, math.floor(most_cells ** (1 / ways) + 1e-9))
-        yield from _tables_in_packs(codes, shape, cliques, members, packs)
+        yield from _tables_in_packs(codes, shape, cliques, members, packs, weights)
 
 
 def _tables_in_packs(
-    codes: Codes, shape: Sequence[int], cliques: Sequence[Clique], members: Sequence[int], packs: Sequence[Clique]
-) -> Iterator[tuple[int, Totals]]:
-    """Yield the positions and flat tables of counts, (cells,), of the cliques at ``members``, from packed columns.
+    codes: Codes, shape: Sequence[int], cliques: Sequence[Clique], members: Sequence[int], packs: Sequence[Clique],
+    weights: FloatArray | None,
+) -> Iterator[tuple[int, AnyArray]]:  # fmt: skip
+    """Yield the positions and flat tables, (cells,), of the cliques at ``members``, from packed columns.
 
     Cliques whose columns lie in the same packs are summed out of one count.
     """
@@ -125,13 +150,13 @@ def _tables_in_packs(
         size = math.prod(shape[j] for j in columns)
         if len(inside) == 1 or size > MOST_CELLS:
             for i in inside:
-                yield i, _count(_ravel(codes, shape, cliques[i]), math.prod(shape[j] for j in cliques[i]))
+                yield i, _count(_ravel(codes, shape, cliques[i]), math.prod(shape[j] for j in cliques[i]), weights)
             continue
         for p in group:
             if p not in packed:
                 packed[p] = _ravel(codes, shape, packs[p])
         sizes = [math.prod(shape[j] for j in packs[p]) for p in group]
-        table = _count(_combine([packed[p] for p in group], sizes), size).reshape([shape[j] for j in columns])
+        table = _count(_combine([packed[p] for p in group], sizes), size, weights).reshape([shape[j] for j in columns])
         if len(group) == len(cliques[inside[0]]) > 1 and len(inside) > FEW_TABLES:
             yield from _between_packs(table, [packs[p] for p in group], shape, {i: cliques[i] for i in inside})
         else:
@@ -140,11 +165,11 @@ def _tables_in_packs(
 
 
 def _between_packs(
-    table: Totals, packs: Sequence[Clique], shape: Sequence[int], cliques: Mapping[int, Clique]
-) -> Iterator[tuple[int, Totals]]:
+    table: AnyArray, packs: Sequence[Clique], shape: Sequence[int], cliques: Mapping[int, Clique]
+) -> Iterator[tuple[int, AnyArray]]:
     """Yield the number and flat table, (cells,), of cliques with one column in each pack, from the packs' joint table.
 
-    All at once, each axis times the indicators of its columns' cells: whole numbers below 2^53, so exact.
+    All at once, each axis times the indicators of its columns' cells: counts are whole numbers below 2^53, so exact.
     """
     sums: AnyArray = table.reshape([math.prod(shape[j] for j in pack) for pack in packs]).astype(np.float64)
     axis: dict[int, int] = {}
@@ -157,9 +182,10 @@ def _between_packs(
         ends = np.cumsum([0, *sizes]).tolist()
         axis |= dict.fromkeys(columns, p)
         cells |= {j: slice(*ends[at : at + 2]) for at, j in enumerate(columns)}
-    whole = np.rint(sums).astype(np.int64)
+    if table.dtype != np.float64:
+        sums = np.rint(sums).astype(np.int64)
     for i, clique in cliques.items():
-        inside = whole[tuple(cells[j] for j in sorted(clique, key=axis.__getitem__))]
+        inside = sums[tuple(cells[j] for j in sorted(clique, key=axis.__getitem__))]
         yield i, inside.transpose([axis[j] for j in clique]).ravel()
 
 
@@ -215,8 +241,10 @@ def _combine(parts: Sequence[AnyArray], sizes: Sequence[int]) -> AnyArray:
     return flat
 
 
-def _count(cells: AnyArray, size: int) -> Totals:
-    """Return the (size,) numbers of rows of each cell."""
+def _count(cells: AnyArray, size: int, weights: FloatArray | None) -> AnyArray:
+    """Return the (size,) numbers of rows of each cell, or the sums of their weights."""
+    if weights is not None:
+        return np.bincount(cells, weights, minlength=size)
     return np.bincount(cells, minlength=size).astype(np.int64, copy=False)
 
 

@@ -29,8 +29,7 @@ from synthdp.mechanisms.adaptive.selection import MAX_TRIPLES, Batch, Candidate,
 from synthdp.mechanisms.adaptive.shares import signal
 from synthdp.mechanisms.workload import Workload
 from synthdp.privacy.loss import ROUNDING
-from synthdp.queries.contingency import cell_index
-from synthdp.queries.marginals import Marginals
+from synthdp.queries.marginals import Marginals, weighted_tables
 
 LEVEL = 2
 """Position of the groups used for triples among the levels of ever coarser groups: 0 is unmerged, 1 is for pairs.
@@ -224,18 +223,15 @@ def _screen(
         codes[:, j] = narrow(of, domain.shape[j]).take(model.codes[:, j])
     weights = model.weights * (known.total / model.weights.sum())
     tables = Marginals(domain, tuple(triples))
-    cells = [cell_index(codes, domain.shape, triple) for triple in triples]
-    modelled = [
-        np.bincount(c, weights, minlength=size).astype(np.float64) for c, size in zip(cells, tables.sizes, strict=True)
-    ]
+    modelled, squares = (weighted_tables(codes, domain.shape, triples, one) for one in (weights, weights**2))
     found, expected, left = distances_from(
         known, account, tables, modelled, share=share, step="screening of triples against the model, merged bins"
     )
     # A pair lies in all tables of three columns that hold it: so much more it matters where nobody named any.
     weight = 1.0 if _named(workload) else 1 / (len(domain) - 2)
     explained = []
-    for triple, likely, c in zip(triples, expected, cells, strict=True):
-        chance = explained_by_chance(likely, np.bincount(c, weights**2, minlength=len(likely)).astype(np.float64))
+    for triple, likely, square in zip(triples, expected, squares, strict=True):
+        chance = explained_by_chance(likely, square)
         pairs = itertools.combinations(triple, 2)
         explained.append(math.sqrt(chance**2 + sum(left_over.get(pair, 0.0) ** 2 for pair in pairs)))
     said = energies(

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from synthdp.queries import marginals
-from synthdp.queries.marginals import count_tables, pack
+from synthdp.queries.marginals import count_tables, pack, weighted_tables
 
 
 def one_by_one(codes, shape, cliques):
@@ -46,6 +46,21 @@ def test_counts_equal_counting_one_row_at_a_time_whatever_is_packed(task, most_c
         patch.setattr(marginals, "MOST_CELLS", most_cells)
         patch.setattr(marginals, "SLAB", slab)
         np.testing.assert_array_equal(count_tables(codes, shape, cliques), one_by_one(codes, shape, cliques))
+
+
+@given(counting_tasks(), st.sampled_from([1, 4, 30, 65_536]), st.sampled_from([0, 2]))
+def test_sums_of_weights_equal_adding_one_row_at_a_time_whatever_is_packed(task, most_cells, few_tables):
+    codes, shape, cliques = task
+    weights = np.random.default_rng(len(codes)).exponential(size=len(codes))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(marginals, "FEW_TABLES", few_tables)
+        patch.setattr(marginals, "MOST_CELLS", most_cells)
+        found = weighted_tables(codes, shape, cliques, weights)
+    for clique, table in zip(cliques, found, strict=True):
+        expected = np.zeros([shape[j] for j in clique])
+        for row, weight in zip(codes.tolist(), weights, strict=True):
+            expected[tuple(row[j] for j in clique)] += weight
+        np.testing.assert_allclose(table, expected.ravel(), rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("rows", [50, 1000, 70_000])
