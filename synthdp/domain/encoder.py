@@ -116,10 +116,16 @@ def decode(column: Column, indices: GridIndices, *, rng: Generator | None = None
         Draws a value for every grid point, uniformly among the evenly spaced values that it holds; ``None`` gives the
         roundest of them.
     """
-    grid = grid_of(column)
+    grid, support = grid_of(column), column.support()
+    if rng is None and len(indices) > grid.size and not isinstance(support, Fresh):
+        found = rows_of(
+            decode(column, narrow(np.arange(grid.size), grid.size)), indices
+        )  # the value of each grid point is computed once
+        none = isinstance(found, Numbers) and found.missing is not None and not found.missing.any()
+        return Numbers(found.values) if isinstance(found, Numbers) and none else found
     codes = indices.astype(np.int64)
     regular = np.minimum(codes, grid.regular - 1)
-    match column.support():
+    match support:
         case Fresh() as labels:
             return fresh_labels(labels, len(codes))
         case Levels(levels):

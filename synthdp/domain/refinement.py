@@ -148,6 +148,19 @@ class Refinement:
         """The number of coarse cells."""
         return int(self.coarse_cell.max()) + 1
 
+    @property
+    def only_cells(self) -> GridIndices | None:
+        """The one fine cell of each coarse one that may have rows, (coarse cells,); ``None`` if one has several.
+
+        Nothing is then to be drawn.  A coarse cell of which no fine one may have rows has none, and any entry.
+        """
+        filled = np.flatnonzero(self.weights)
+        if len(np.unique(self.coarse_cell[filled])) < len(filled):
+            return None
+        only = np.zeros(self.groups, np.int64)
+        only[self.coarse_cell[filled]] = filled
+        return narrow(only, self.fine.size)
+
     def classes(self, intervals: int) -> IntArray:
         """Return a coarser class for each fine cell, (fine.size,), among which sampling balances rows.
 

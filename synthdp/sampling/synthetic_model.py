@@ -463,6 +463,8 @@ class SyntheticModel:
         With a mask, only fine bins with allowed grid points are drawn.  ``independent`` draws replace systematic
         sampling.
         """
+        if allowed is None and (only := self.refinements[j].only_cells) is not None:  # there is nothing to draw
+            return only[cells]
         table = self.refinements[j].table(None if allowed is None else self.refinements[j].share(allowed))
         return draw_within_groups(table, cells, rng, independent=independent)
 

@@ -143,7 +143,9 @@ def gain_of_one_ways(columns: Sequence[OneWay], weights: Sequence[float]) -> Cal
     weights
         For each column the sum of the weights of the pairs that it is in.
     """
-    binned = [np.bincount(one.first_bin, weights=one.weights, minlength=one.first.size) for one in columns]
+    binned = [
+        np.bincount(one.first_bin, weights=one.weights, minlength=one.first.size).astype(np.float64) for one in columns
+    ]
 
     def hurt(stddev: float, rows: FloatArray) -> float:
         """Return the expected L1 error of noise of this standard deviation, in rows, over the bins of a column."""
@@ -154,10 +156,8 @@ def gain_of_one_ways(columns: Sequence[OneWay], weights: Sequence[float]) -> Cal
     def gain(stddev: float) -> float:
         """Return the gain from a second measurement with this noise."""
         both = ((one.stddev**-2 + stddev**-2) ** -0.5 for one in columns)
-        return sum(
-            weight * (before - hurt(after, rows))
-            for weight, before, after, rows in zip(weights, now, both, binned, strict=True)
-        )
+        each = zip(weights, now, both, binned, strict=True)
+        return sum((weight * (before - hurt(after, rows)) for weight, before, after, rows in each), start=0.0)
 
     return gain
 

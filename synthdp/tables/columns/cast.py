@@ -100,7 +100,8 @@ def whole(column: Column, raw: Numbers, *, first: int, last: int) -> AnyArray:
         raw = Numbers(np.array([int(text or 0) for text in _digits(column, raw, last)], np.int64), nulls(raw))
     else:
         _check_numbers(column)
-    values: AnyArray = np.where(nulls(raw), 0, raw.values)
+    missing = nulls(raw)
+    values: AnyArray = np.where(missing, 0, raw.values) if missing.any() else raw.values
     if values.dtype.kind == "f":
         lower, upper = bounds(column)
         inside = np.clip(np.rint(values), np.ceil(lower), np.floor(upper))
@@ -108,7 +109,9 @@ def whole(column: Column, raw: Numbers, *, first: int, last: int) -> AnyArray:
         values = np.clip(np.where(np.isin(values, _special(column)), np.rint(values), inside), first, largest)
     else:
         values = np.clip(values, max(first, -(2**63)), min(last, 2**63 - 1))
-    return np.where(nulls(raw), 0, values.astype(np.int64 if first < 0 else np.uint64))
+    found = values.astype(np.int64 if first < 0 else np.uint64, copy=False)
+    found[missing] = 0
+    return found
 
 
 def real(column: Column, raw: Numbers, dtype: np.dtype[Any]) -> FloatArray:

@@ -143,7 +143,7 @@ def frame(arrays: Mapping[str, Any]) -> pd.DataFrame:
         own = isinstance(values, np.ndarray) and values.flags.owndata and values.flags.writeable
         shared = not own or id(values) in held
         held.add(id(values))
-        found: pd.Series[Any] = pd.Series(values, dtype=values.dtype, copy=shared or None)
+        found: pd.Series[Any] = pd.Series(values, dtype=values.dtype, copy=shared)
         return found
 
     return pd.DataFrame({name: series(values) for name, values in arrays.items()}, copy=False)
@@ -299,7 +299,8 @@ def _numeric(column: Column, raw: Numbers, dtype: Any) -> Any:
     match dtype.kind:
         case "i" | "u":
             limits = np.iinfo(dtype.name.lower())
-            values: Any = casting.whole(column, raw, first=int(limits.min), last=int(limits.max)).astype(limits.dtype)
+            found = casting.whole(column, raw, first=int(limits.min), last=int(limits.max))
+            values: Any = found.astype(limits.dtype, copy=False)
             return pd.arrays.IntegerArray(values, missing) if masked else values
         case "f":
             values = casting.real(column, raw, np.dtype(dtype.name.lower()))

@@ -192,6 +192,19 @@ def one(raw, i):
     return None if raw.missing is not None and raw.missing[i] else raw.values[i].item()
 
 
+@pytest.mark.parametrize("column", [
+    Integer(-5, 20, nullable=True, special=(99,)), Continuous(0, 1, nullable=True), Categorical(list("abc"), nullable=True),
+])  # fmt: skip
+def test_many_rows_have_the_values_that_their_grid_points_have_one_by_one(column):
+    points = grid_of(column).size
+    some = np.unique(np.linspace(0, points - 1, 64).astype(np.int64))
+    indices = np.concatenate([some, np.zeros(points, np.int64)])
+    many, each = decode(column, indices), [decode(column, some[i : i + 1]) for i in range(len(some))]
+    assert [one(many, i) for i in range(len(each))] == [one(alone, 0) for alone in each]
+    full = decode(column, np.zeros(2 * points, np.int64))
+    assert isinstance(full, Labels) or full.missing is None
+
+
 def test_decoded_whole_numbers_are_whole_numbers():
     assert decode(Integer(-5, 2**40), np.array([0, 7])).values.dtype == np.int64
 

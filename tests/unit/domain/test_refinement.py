@@ -1,6 +1,7 @@
 """Cells of a long axis fall into few classes, equal intervals; special and missing values keep their own."""
 
 import numpy as np
+from hypothesis import given, strategies as st
 
 from synthdp.domain.domain import axis_of
 from synthdp.domain.grid import grid_of
@@ -29,3 +30,19 @@ def test_a_group_in_which_new_weights_leave_nothing_keeps_its_shares_and_is_not_
     again = known.reweighted(np.array([1.0, 0.0, 0.0, 0.0, 1.0])[: axis.size])
     np.testing.assert_array_equal(again.weights[:4], [1.0, 0.0, 7.0, 0.0])
     np.testing.assert_array_equal(again.coarse_cell, group)
+
+
+@given(st.data())
+def test_where_each_group_has_one_cell_that_may_have_rows_it_is_named_and_else_none(data):
+    axis = axis_of("c", Categorical([f"l{i}" for i in range(data.draw(st.integers(1, 6)))], nullable=True))
+    groups = np.unique(
+        data.draw(st.lists(st.integers(0, 4), min_size=axis.size, max_size=axis.size)), return_inverse=True
+    )
+    weights = np.array(data.draw(st.lists(st.sampled_from([0.0, 1.0, 2.5]), min_size=axis.size, max_size=axis.size)))
+    refinement = Refinement(axis, groups[1], weights)
+    shares = refinement.table(None)
+    only = refinement.only_cells
+    assert (only is None) == ((shares > 0).sum(axis=1) > 1).any()
+    if only is not None:
+        for group in np.flatnonzero((shares > 0).any(axis=1)):
+            assert shares[group].argmax() == only[group]
