@@ -118,11 +118,11 @@ def decode(column: Column, indices: GridIndices, *, rng: Generator | None = None
     """
     grid, support = grid_of(column), column.support()
     if rng is None and len(indices) > grid.size and not isinstance(support, Fresh):
-        found = rows_of(
-            decode(column, narrow(np.arange(grid.size), grid.size)), indices
-        )  # the value of each grid point is computed once
-        none = isinstance(found, Numbers) and found.missing is not None and not found.missing.any()
-        return Numbers(found.values) if isinstance(found, Numbers) and none else found
+        each = narrow(np.arange(grid.size), grid.size)  # the value of each grid point is computed once
+        found = rows_of(decode(column, each), indices)
+        if isinstance(found, Numbers) and found.missing is not None and not found.missing.any():
+            return Numbers(found.values)
+        return found
     codes = indices.astype(np.int64)
     regular = np.minimum(codes, grid.regular - 1)
     match support:
