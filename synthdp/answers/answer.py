@@ -598,7 +598,13 @@ class AnswerEngine:
             pool = self.pools.of(columns)
             values = values_of(function, points_of([pool.leaves(j) for j in columns]))
             errors = [fitted - rows for fitted, rows in pool.averages(values, columns)][1:]
-        return with_intervals({}, estimate, root_mean_square(errors, len(estimate)), [MODEL] * len(estimate))
+        stddev = root_mean_square(errors, len(estimate))
+        if errors and len(columns) > 1 and not self.direct.tells_relations:
+            from synthdp.answers.error_bars.untold_relations import rearranged
+
+            others = (averages(function, some) - estimate for some in rearranged(points_of(drawn)))
+            stddev = stddev + np.max(np.abs(list(others)), axis=0) / STUDENT
+        return with_intervals({}, estimate, stddev, [MODEL] * len(estimate))
 
     def _counted_by_model(
         self, groupings: tuple[QuestionBinning, ...], function: Callable[[FloatArray], FloatArray]
@@ -623,7 +629,30 @@ class AnswerEngine:
         estimate = function(self._grouped(groupings))
         errors = [function(fitted) - function(drawn) for fitted, drawn in self._replicated(groupings)]
         stddev = root_mean_square([error - np.nan_to_num(errors[0]) for error in errors[1:]], len(estimate))
-        return estimate, stddev + self._of_heaps(groupings, function, estimate) / STUDENT
+        bounds = self._of_heaps(groupings, function, estimate) + self._of_relations(groupings, function, estimate)
+        return estimate, stddev + bounds / STUDENT
+
+    def _of_relations(
+        self, groupings: tuple[QuestionBinning, ...], function: Callable[[FloatArray], FloatArray], estimate: FloatArray
+    ) -> FloatArray:
+        """Return an error bound for answers, (answers,), for relations of which the release measured nothing at all.
+
+        It is 0 for questions about one column, where anything about two columns was measured, and where the model has
+        relations from elsewhere, such as a public table.
+        """
+        clique = tuple(grouping.column for grouping in groupings)
+        if len(clique) < 2 or self.direct.tells_relations or self.direct.leaves(0) is None:
+            return np.zeros(len(estimate))
+        from synthdp.answers.error_bars.untold_relations import farthest, is_product
+
+        margins = [self.model.distribution.marginal((column,)) for column in clique]
+        if not is_product(self._law(clique), margins):
+            return np.zeros(len(estimate))
+        pool, rows = self.pools.of(clique), []
+        for column, margin in zip(clique, margins, strict=True):
+            leaves, cell = pool.leaf_counts(column), self.model.refinements[column].coarse_cell
+            rows.append(np.array([np.bincount(cell, one, minlength=len(margin)) for one in leaves.T]).T)
+        return farthest(groupings, rows, function, np.nan_to_num(estimate))
 
     def _of_heaps(
         self, groupings: tuple[QuestionBinning, ...], function: Callable[[FloatArray], FloatArray], estimate: FloatArray

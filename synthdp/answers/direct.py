@@ -32,8 +32,10 @@ from synthdp.fit.out_of_domain import MIN_IN_DOMAIN, OutOfDomain, merged_tables
 from synthdp.measurements import Measurements, row_counts
 from synthdp.queries.contingency import NoisyTable, subsets_of, table_shape, table_size
 from synthdp.queries.distances import MarginalDistances, PairDistances
+from synthdp.queries.linear import Total
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.products import ClippedProducts, PairProducts, TellsTables
+from synthdp.queries.protocol import about_keys
 from synthdp.sampling.synthetic_model import SyntheticModel
 
 PUBLIC_STDDEV = 1e-3
@@ -249,6 +251,19 @@ class GLSEstimates:
         for a, b in (clique for clique in self._had if len(clique) == 2):
             measured[a, b] = measured[b, a] = True
         return screened(self.measurements, self.model.domain, measured, max(self.total[0], 1.0))
+
+    @cached_property
+    def tells_relations(self) -> bool:
+        """Return whether any noisy answer is about more than one column.
+
+        If none is, the release says nothing of how columns are related, whatever its model assumes.
+        """
+        for measured in self.measurements:
+            if isinstance(measured.queries, Total) or about_keys(measured.queries):
+                continue
+            if not measured.tables or any(len(table.clique) > 1 for table in measured.tables):
+                return True
+        return False
 
     def place(self, column: int) -> int:
         """Return the position in `model` of a column of the release; here it is the same, unlike in `ColumnSubset`."""

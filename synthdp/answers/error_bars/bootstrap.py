@@ -22,6 +22,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import ndtr
 
+from synthdp.answers.answers import STUDENT
 from synthdp.answers.direct import GLSEstimates
 from synthdp.answers.error_bars.misspecification import Misspecification
 from synthdp.answers.error_bars.random_functions import leaf_mass
@@ -412,7 +413,8 @@ def unmeasured_correlation_errors(bootstrap: Bootstrap, columns: Sequence[int]) 
 
     Let z and w be the standardised values of two columns.  Suppose that a table differs from the model's by rho z w
     times the product of its margins.  Then its correlation differs by rho, and its L1 distance is rho E|z| E|w|. So the
-    screened distance, divided by E|z| E|w|, bounds the error of the correlation; the bound is at most 1.
+    screened distance, divided by E|z| E|w|, bounds the error of the correlation; the bound is at most 1.  Where nothing
+    was measured of any relation, a correlation may be anything from -1 to 1.
     """
     direct, found = bootstrap.direct, np.zeros((len(columns), len(columns)))
     places = [direct.place(column) for column in columns]
@@ -420,7 +422,8 @@ def unmeasured_correlation_errors(bootstrap: Bootstrap, columns: Sequence[int]) 
     for x, y in itertools.combinations(range(len(columns)), 2):
         if places[x] != places[y] and not direct.has((places[x], places[y])):
             most = bootstrap.misfit.strengths[places[x], places[y]] / max(sizes[x] * sizes[y], 1e-12)
-            found[x, y] = found[y, x] = CORRELATION_STDDEV * min(1.0, most)
+            told = CORRELATION_STDDEV * min(1.0, most)
+            found[x, y] = found[y, x] = told if direct.tells_relations else 1 / STUDENT
     return found
 
 

@@ -102,6 +102,11 @@ class ColumnSubset(GLSEstimates):
         distances = {self._placed(pair): one for pair, one in found.distances.items() if inside.issuperset(pair)}
         return ScreenedDistances(distances, found.typical)
 
+    @property
+    def tells_relations(self) -> bool:
+        """Whether any noisy answer of the whole release is about more than one column."""
+        return self.whole.tells_relations
+
     def first_level(self, column: int) -> tuple[Axis, FloatArray, float] | None:
         """Return the axis, noisy counts and stddev of the first histogram of a column, numbered within the subset.
 
