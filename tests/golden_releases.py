@@ -17,7 +17,7 @@ from no_noise import with_repeatable_noise
 
 from synthdp import ZCDP, AdaptiveMarginals, ApproxDP, Curator, PureDP, Release, Schema
 from synthdp.data import adult, adult_schema
-from synthdp.fit.graphical.raking import Particles
+from synthdp.fit.raking import Particles
 from synthdp.privacy.loss import PrivacyLoss
 from synthdp.schema.columns import Boolean, Categorical, Integer
 from synthdp.schema.constraints import Implies, LessEqual

@@ -43,7 +43,7 @@ from synthdp import (
     TabulatedFamily,
 )
 from synthdp.domain.domain import domain_of, releasable_domain
-from synthdp.fit.graphical.listed_entropy import ListedEntropy
+from synthdp.fit.listed_entropy import ListedEntropy
 from synthdp.queries.marginals import Marginals, all_cliques
 from synthdp.queries.supports import KeyList, key_of
 from synthdp.works.net.private_multiplicative_weights import MultiplicativeWeightsConstruction

@@ -28,9 +28,9 @@ from synthdp import (
     Schema,
     SyntheticRelease,
 )
-from synthdp.fit.graphical.listed_entropy import ListedEntropy
-from synthdp.fit.graphical.max_entropy import MaxEntropy
-from synthdp.fit.graphical.raking import Particles
+from synthdp.fit.listed_entropy import ListedEntropy
+from synthdp.fit.max_entropy import MaxEntropy
+from synthdp.fit.raking import Particles
 from synthdp.measurements import Measurements
 
 CLAIMED = ApproxDP(4.0, 1e-6)

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from synthdp.distribution.junction_tree import TreePlanner
-from synthdp.fit.graphical.consistency import make_consistent
-from synthdp.fit.graphical.max_entropy import MaxEntropy
-from synthdp.fit.graphical.raking import Particles
+from synthdp.fit.consistency import make_consistent
+from synthdp.fit.max_entropy import MaxEntropy
+from synthdp.fit.raking import Particles
 from synthdp.queries.contingency import NoisyTable, contingency
 from synthdp.randomness import generator
 

@@ -32,7 +32,7 @@ from synthdp.fit.explicit.l1_program import L1Program
 from synthdp.fit.explicit.problem import FitProblem
 from synthdp.fit.explicit.sifting import Sifting
 from synthdp.fit.explicit.solver import FitResult
-from synthdp.fit.graphical.max_entropy import MaxEntropy
+from synthdp.fit.max_entropy import MaxEntropy
 from synthdp.mechanisms import l1_fit
 from synthdp.mechanisms.l1_candidates import tree_of_pairs
 from synthdp.randomness import generator

@@ -26,8 +26,8 @@ from synthdp.answers.leaves import (
 from synthdp.arrays import BoolArray, Clique, FloatArray
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
-from synthdp.fit.graphical.consistency import GLSEffects
-from synthdp.fit.graphical.moment_matching import NoisyProducts
+from synthdp.fit.consistency import GLSEffects
+from synthdp.fit.moment_matching import NoisyProducts
 from synthdp.fit.out_of_domain import MIN_IN_DOMAIN, OutOfDomain, merged_tables
 from synthdp.measurements import Measurements, row_counts
 from synthdp.queries.contingency import NoisyTable, subsets_of, table_shape, table_size

@@ -1,6 +1,6 @@
 """A distribution held implicitly by a junction tree: log-potentials on cliques, exact marginals.
 
-Made by `fit.graphical.max_entropy`; the calibration here is also that fit's objective.  Knows no measurement and no
+Made by `fit.max_entropy`; the calibration here is also that fit's objective.  Knows no measurement and no
 noise.
 """
 

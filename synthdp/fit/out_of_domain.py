@@ -16,7 +16,7 @@ import numpy as np
 
 from synthdp.arrays import BoolArray, Clique, FloatArray, IntArray
 from synthdp.domain.domain import Domain
-from synthdp.fit.graphical.consistency import GLSEffects, gls_effects, make_consistent, make_merged_consistent
+from synthdp.fit.consistency import GLSEffects, gls_effects, make_consistent, make_merged_consistent
 from synthdp.measurements import Measurements, beyond_noise
 from synthdp.queries.contingency import NoisyTable, table_shape, table_size
 from synthdp.queries.marginals import Marginals

@@ -18,7 +18,7 @@ from synthdp.distribution.junction_tree import TreePlanner, junction_tree
 from synthdp.distribution.markov_random_field import Graphical
 from synthdp.domain.domain import Domain
 from synthdp.domain.refinement import Refinement
-from synthdp.fit.graphical.max_entropy import MaxEntropy
+from synthdp.fit.max_entropy import MaxEntropy
 from synthdp.mechanisms.adaptive.column_tree import OneWay
 from synthdp.queries.contingency import NoisyTable, cell_index
 from synthdp.randomness import Generator

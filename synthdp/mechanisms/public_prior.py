@@ -18,10 +18,10 @@ from synthdp.distribution.protocol import Distribution
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
 from synthdp.domain.public_rows import UNKNOWN, PublicRows
-from synthdp.fit.graphical.consistency import centred
-from synthdp.fit.graphical.raking import RakedTable, rake_rows
-from synthdp.fit.public.public_shrinkage import combined, dispersion, smoothed_ratio
-from synthdp.fit.public.smoothed import MODEL_ROWS, SmoothedRows, smoothed_rows
+from synthdp.fit.consistency import centred
+from synthdp.fit.public_shrinkage import combined, dispersion, smoothed_ratio
+from synthdp.fit.raking import RakedTable, rake_rows
+from synthdp.fit.smoothed_rows import MODEL_ROWS, SmoothedRows, smoothed_rows
 from synthdp.mechanisms.adaptive.column_tree import OneWay
 from synthdp.mechanisms.adaptive.fitting import consistent_tables
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
@@ -127,7 +127,7 @@ def fit_with_public(
 
     Minimises the relative entropy to smoothed public rows, in effective ones, plus the squared deviations from noisy
     tables, in multiples of their noise: the posterior mode under a Dirichlet prior about the public table.  How many
-    effective rows there are is told by each noisy table itself (`fit.public.public_shrinkage`). The more noisy tables
+    effective rows there are is told by each noisy table itself (`fit.public_shrinkage`). The more noisy tables
     are trusted, the more rows of the model of these alone join the public ones.
 
     Parameters

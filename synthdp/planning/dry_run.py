@@ -22,7 +22,7 @@ from synthdp.curator import Curator
 from synthdp.domain.domain import Domain, domain_of
 from synthdp.domain.encoder import decode, encode
 from synthdp.domain.grid import grid_of
-from synthdp.fit.graphical.listed_entropy import ListedEntropy
+from synthdp.fit.listed_entropy import ListedEntropy
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.adaptive.optimum import optimum_of

@@ -254,7 +254,7 @@ def test_two_poisoned_rows_give_the_same_words(poison, caplog):
 
 
 def test_a_failure_after_reading_says_nothing_of_the_rows_and_ends_in_a_table(tmp_path, monkeypatch):
-    from synthdp.fit.graphical.max_entropy import MaxEntropy
+    from synthdp.fit.max_entropy import MaxEntropy
 
     def fails(*_: object, **__: object) -> None:
         raise MemoryError("the fit ran out of memory")

@@ -30,7 +30,7 @@ from synthdp.answers.error_bars.refitted_points import MomentTargets, refitted
 from synthdp.answers.grouping import QuestionBinning
 from synthdp.arrays import Codes, FloatArray, IntArray, Sparse
 from synthdp.domain.refinement import Refinement
-from synthdp.fit.graphical.consistency import gls_total
+from synthdp.fit.consistency import gls_total
 from synthdp.fit.out_of_domain import OutOfDomain, merged_in_domain
 from synthdp.queries.contingency import NoisyTable, cell_index, table_shape
 from synthdp.randomness import Generator, generator

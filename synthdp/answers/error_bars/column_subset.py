@@ -19,7 +19,7 @@ from synthdp.distribution.components import Components
 from synthdp.distribution.protocol import Distribution, Evidence
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
-from synthdp.fit.graphical.moment_matching import NoisyProducts
+from synthdp.fit.moment_matching import NoisyProducts
 from synthdp.queries.contingency import NoisyTable, Shape
 from synthdp.randomness import Generator
 

@@ -1,6 +1,6 @@
 """Fits to the noisy answers of many drawn tables at once, each as weights of one pool of points.
 
-The steps are those of `fit.graphical`: noisy tables are made consistent, then weights are raked to them in turn.
+The steps are those of `fit`: noisy tables are made consistent, then weights are raked to them in turn.
 Consistency is linear, so the noise of consistent tables is drawn directly.
 """
 
@@ -15,13 +15,13 @@ from scipy import sparse
 
 from synthdp.answers.grouping import numbered
 from synthdp.arrays import AnyArray, Clique, Codes, FloatArray, IntArray, Sparse
-from synthdp.fit.graphical.consistency import (
+from synthdp.fit.consistency import (
     gls_effects,
     make_consistent,
     make_merged_consistent,
 )
-from synthdp.fit.graphical.max_entropy import MaxEntropy
-from synthdp.fit.graphical.moment_matching import DAMPING, LONGEST, NoisyProducts, heard
+from synthdp.fit.max_entropy import MaxEntropy
+from synthdp.fit.moment_matching import DAMPING, LONGEST, NoisyProducts, heard
 from synthdp.parallel import in_order
 from synthdp.queries.contingency import NoisyTable, Shape, cell_index, subsets_of, table_shape
 from synthdp.randomness import Generator

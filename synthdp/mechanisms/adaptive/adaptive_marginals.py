@@ -20,10 +20,10 @@ from synthdp.checks import check_number, check_share, check_whole
 from synthdp.curator import Curator
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.protocol import Distribution
-from synthdp.fit.graphical.consistency import gls_total
-from synthdp.fit.graphical.listed_entropy import ListedEntropy
-from synthdp.fit.graphical.max_entropy import MaxEntropy
-from synthdp.fit.graphical.raking import Particles
+from synthdp.fit.consistency import gls_total
+from synthdp.fit.listed_entropy import ListedEntropy
+from synthdp.fit.max_entropy import MaxEntropy
+from synthdp.fit.raking import Particles
 from synthdp.mechanisms.adaptive.coarse_triples import measure_with_triples, triples_that_matter
 from synthdp.mechanisms.adaptive.coarsening import group_target
 from synthdp.mechanisms.adaptive.column_tree import OneWay
@@ -239,7 +239,7 @@ class AdaptiveMarginals(HasPrivacyCost):
             pairs, ours = exact_places(known, found, workload, place=place)
             others = [one for one in exact if one.clique not in {table.clique for table in pairs}]
             tables = [(one.clique, one.counts.astype(np.float64)) for one in (*others, *pairs)]
-            from synthdp.fit.public.exact_counts import raked_exactly
+            from synthdp.fit.exact_counts import raked_exactly
 
             found = raked_exactly(found, tables, zeros=known.zeros, rng=rng, rows=known.total)
             exact = (*others, *ours)

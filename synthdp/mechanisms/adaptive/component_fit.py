@@ -11,9 +11,9 @@ from synthdp.distribution.components import Components, Product
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.markov_random_field import Graphical
 from synthdp.distribution.protocol import Distribution
-from synthdp.fit.graphical.max_entropy import MaxEntropy
-from synthdp.fit.graphical.raking import FEWEST_PARTICLES, MOST_SWEEPS, Particles
+from synthdp.fit.max_entropy import MaxEntropy
 from synthdp.fit.out_of_domain import OutOfDomain
+from synthdp.fit.raking import FEWEST_PARTICLES, MOST_SWEEPS, Particles
 from synthdp.mechanisms.adaptive.energies import MEAN_ABS
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.wide import related

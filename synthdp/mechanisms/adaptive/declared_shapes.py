@@ -49,7 +49,7 @@ def _shaped(column: OneWay) -> OneWay:
         return column
     counts = column.counts[:regular]
     expected = expected_counts(counts, _edges(column, regular), like, stddev=column.stddev)
-    from synthdp.fit.public.public_shrinkage import combined
+    from synthdp.fit.public_shrinkage import combined
 
     found, _ = combined(counts, expected, column.stddev, ratio=SAMPLE)
     pooled = column.counts.copy()

@@ -11,10 +11,10 @@ from synthdp.arrays import BoolArray, Clique
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.markov_random_field import Graphical
 from synthdp.distribution.protocol import Distribution
-from synthdp.fit.graphical.listed_entropy import ListedEntropy
-from synthdp.fit.graphical.max_entropy import MaxEntropy
-from synthdp.fit.graphical.raking import Particles
+from synthdp.fit.listed_entropy import ListedEntropy
+from synthdp.fit.max_entropy import MaxEntropy
 from synthdp.fit.out_of_domain import consistent_merged
+from synthdp.fit.raking import Particles
 from synthdp.mechanisms.adaptive.component_fit import fit_components
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.queries.contingency import NoisyTable, table_shape

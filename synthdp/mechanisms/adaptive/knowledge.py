@@ -13,8 +13,8 @@ from synthdp.arrays import BoolArray, Clique, FloatArray, IntArray
 from synthdp.distribution.protocol import Distribution
 from synthdp.domain.domain import Domain
 from synthdp.domain.refinement import Refinement
-from synthdp.fit.graphical.consistency import GLSEffects, gls_total
-from synthdp.fit.graphical.moment_matching import NoisyProducts
+from synthdp.fit.consistency import GLSEffects, gls_total
+from synthdp.fit.moment_matching import NoisyProducts
 from synthdp.fit.out_of_domain import OutOfDomain, pooled_repeats
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.coarsening import coarse_table, coarsen_columns

@@ -11,7 +11,7 @@ import numpy as np
 from synthdp.arrays import Clique
 from synthdp.curator import Curator
 from synthdp.domain.domain import Domain
-from synthdp.fit.graphical.consistency import centred
+from synthdp.fit.consistency import centred
 from synthdp.fit.out_of_domain import merged_tables, pooled_repeats
 from synthdp.mechanisms.adaptive.column_tree import pooled_each
 from synthdp.mechanisms.adaptive.knowledge import Knowledge

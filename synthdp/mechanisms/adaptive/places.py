@@ -1,7 +1,7 @@
 """Places within places: a column's levels are measured with every other column, at each step of its hierarchy.
 
 Beside the plan's other tables.  Afterwards the noisy counts are made whole numbers that add up at every step
-(`fit.places.top_down`), and the model and its rows are made to have them.
+(`fit.top_down`), and the model and its rows are made to have them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
 from synthdp.fit.out_of_domain import OutOfDomain
-from synthdp.fit.places.top_down import NoisyPlaces, PlaceCounts, descended, divided
+from synthdp.fit.top_down import NoisyPlaces, PlaceCounts, descended, divided
 from synthdp.mechanisms.adaptive.knowledge import Knowledge, PlaceLevel
 from synthdp.mechanisms.adaptive.measuring import measure_each
 from synthdp.mechanisms.adaptive.screening import MAX_PAIR_CELLS

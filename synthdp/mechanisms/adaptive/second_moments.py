@@ -1,7 +1,7 @@
 """Second moments of the numbers of a table: products of the scores of every two columns, for a small share of the budget.
 
 The first terms of the polynomial basis on pairs of columns.  Where a table of a pair is not worth its noise, one number
-often is; `fit.graphical.moment_matching` fits them all beside the tables.  Those that stand out are asked again, each
+often is; `fit.moment_matching` fits them all beside the tables.  Those that stand out are asked again, each
 clipped by itself.
 """
 
@@ -18,7 +18,7 @@ from synthdp.arrays import Clique, FloatArray, IntArray
 from synthdp.curator import Curator
 from synthdp.domain.domain import Domain
 from synthdp.domain.refinement import Refinement
-from synthdp.fit.graphical.moment_matching import NoisyProducts
+from synthdp.fit.moment_matching import NoisyProducts
 from synthdp.mechanisms.adaptive.energies import Relation
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.workload import Workload

@@ -19,8 +19,8 @@ from synthdp.curator import Curator
 from synthdp.domain.axis import Axis
 from synthdp.domain.histories import BINS, Layout
 from synthdp.domain.refinement import Refinement, axis_of_roundness
-from synthdp.fit.related.person_shrinkage import by_period
-from synthdp.fit.related.tail_smoothing import smoothed
+from synthdp.fit.person_shrinkage import by_period
+from synthdp.fit.tail_smoothing import smoothed
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.column_tree import ColumnTree, OneWay
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree

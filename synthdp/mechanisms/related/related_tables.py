@@ -21,8 +21,8 @@ from synthdp.distribution.history_model import IMPOSSIBLE, Conditional, Factor, 
 from synthdp.domain.histories import NO_PARENT_ROW, Layout
 from synthdp.domain.refinement import Refinement
 from synthdp.errors import InternalError, ParameterError
-from synthdp.fit.related.person_shrinkage import towards
-from synthdp.fit.related.scaling import LAST, Key, Target, fit_histories
+from synthdp.fit.history_scaling import LAST, Key, Target, fit_histories
+from synthdp.fit.person_shrinkage import towards
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.preflight import first_that_works, last_of, salvaged

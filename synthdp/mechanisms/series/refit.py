@@ -21,13 +21,13 @@ from synthdp.distribution.junction_tree import TreePlanner
 from synthdp.distribution.protocol import Distribution
 from synthdp.domain.public_rows import PublicRows
 from synthdp.domain.refinement import Refinement
-from synthdp.fit.graphical.consistency import centred
-from synthdp.fit.graphical.listed_entropy import ListedEntropy
-from synthdp.fit.graphical.max_entropy import MaxEntropy
-from synthdp.fit.graphical.moment_matching import NoisyProducts
-from synthdp.fit.graphical.proportional_step import proportional_step
-from synthdp.fit.graphical.raking import Particles
+from synthdp.fit.consistency import centred
+from synthdp.fit.listed_entropy import ListedEntropy
+from synthdp.fit.max_entropy import MaxEntropy
+from synthdp.fit.moment_matching import NoisyProducts
 from synthdp.fit.out_of_domain import OutOfDomain, consistent_merged
+from synthdp.fit.proportional_step import proportional_step
+from synthdp.fit.raking import Particles
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.shrinkage import best_ridge
 from synthdp.mechanisms.adaptive.sizes import far_beyond

@@ -22,10 +22,10 @@ from synthdp.arrays import AnyArray, BoolArray, Clique, Codes, FloatArray, IntAr
 from synthdp.checks import check_share
 from synthdp.codec import file_form
 from synthdp.errors import InternalError, ParameterError
+from synthdp.fit.consistency import make_consistent
 from synthdp.fit.explicit.problem import FitProblem
 from synthdp.fit.explicit.registry import solved
-from synthdp.fit.graphical.consistency import make_consistent
-from synthdp.fit.graphical.max_entropy import MaxEntropy
+from synthdp.fit.max_entropy import MaxEntropy
 from synthdp.fit.moment_fits import MomentRange, average_range, max_entropy, max_entropy_sensitivity
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.cell_model import CellModel

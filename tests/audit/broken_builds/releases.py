@@ -449,7 +449,7 @@ if noise >= 1:
         "Dual.masked",
         "potentials[table.clique][cells]",
         "potentials[table.clique][cells] * 0.5",
-        ("tests/unit/fit/graphical/test_max_entropy.py::test_the_sweeps_reach_the_optimum_of_tables_of_merged_codes",),
+        ("tests/unit/fit/test_max_entropy.py::test_the_sweeps_reach_the_optimum_of_tables_of_merged_codes",),
     ),
     Mutation(
         "interactions alone are measured where noise is Laplace's",

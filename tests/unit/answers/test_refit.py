@@ -9,9 +9,9 @@ import pytest
 import synthdp as sd
 from synthdp.answers.error_bars.refitted_points import MomentTargets, refitted
 from synthdp.domain.domain import Domain, axis_of
-from synthdp.fit.graphical.consistency import gls_effects, make_consistent, make_merged_consistent
-from synthdp.fit.graphical.max_entropy import MaxEntropy
-from synthdp.fit.graphical.moment_matching import NoisyProducts
+from synthdp.fit.consistency import gls_effects, make_consistent, make_merged_consistent
+from synthdp.fit.max_entropy import MaxEntropy
+from synthdp.fit.moment_matching import NoisyProducts
 from synthdp.queries.contingency import NoisyTable, contingency, table_size
 from synthdp.queries.products import ClippedProducts
 from synthdp.randomness import generator

@@ -9,8 +9,8 @@ import synthdp as sd
 from synthdp.answers.direct import GLSEstimates
 from synthdp.answers.error_bars.bootstrap import Bootstrap
 from synthdp.distribution.explicit import Explicit
-from synthdp.fit.graphical.consistency import centred
-from synthdp.fit.graphical.listed_entropy import ListedEntropy
+from synthdp.fit.consistency import centred
+from synthdp.fit.listed_entropy import ListedEntropy
 from synthdp.fit.out_of_domain import merged_tables
 from synthdp.mechanisms.adaptive.coarse_triples import LEVEL, measure_with_triples, triples_that_matter
 from synthdp.mechanisms.adaptive.energies import Relation

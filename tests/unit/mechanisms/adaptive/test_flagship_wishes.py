@@ -8,7 +8,7 @@ import pytest
 
 from synthdp import AdaptiveMarginals, ApproxDP, Curator, Integer, Schema
 from synthdp.errors import BudgetExceededError
-from synthdp.fit.graphical.listed_entropy import ListedEntropy
+from synthdp.fit.listed_entropy import ListedEntropy
 from synthdp.mechanisms.adaptive.adaptive_marginals import STAGES
 from synthdp.mechanisms.adaptive.selection import KEPT
 from synthdp.queries.interactions import Interactions

@@ -10,7 +10,7 @@ import synthdp as sd
 from synthdp.answers.direct import GLSEstimates
 from synthdp.answers.error_bars.bootstrap import Bootstrap
 from synthdp.domain.axis import Axis
-from synthdp.fit.graphical.consistency import centred
+from synthdp.fit.consistency import centred
 from synthdp.fit.out_of_domain import merged_tables
 from synthdp.mechanisms.adaptive.energies import Relation
 from synthdp.mechanisms.adaptive.knowledge import Knowledge

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from synthdp import AdaptiveMarginals, Continuous, Curator, GaussianDP, Integer, PureDP, Schema
-from synthdp.fit.graphical.listed_entropy import ListedEntropy
-from synthdp.fit.graphical.max_entropy import MaxEntropy
-from synthdp.fit.graphical.raking import Particles
+from synthdp.fit.listed_entropy import ListedEntropy
+from synthdp.fit.max_entropy import MaxEntropy
+from synthdp.fit.raking import Particles
 from synthdp.mechanisms.adaptive.fitting import consistent_tables, fit_distribution, fit_tree
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.measuring import measure_one_ways_again, measure_tables

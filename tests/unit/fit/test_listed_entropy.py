@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from synthdp.errors import ParameterError
-from synthdp.fit.graphical.consistency import gls_effects, make_consistent
-from synthdp.fit.graphical.listed_entropy import ListedEntropy, likeliest_spread
-from synthdp.fit.graphical.max_entropy import MaxEntropy
+from synthdp.fit.consistency import gls_effects, make_consistent
+from synthdp.fit.listed_entropy import ListedEntropy, likeliest_spread
+from synthdp.fit.max_entropy import MaxEntropy
 from synthdp.queries.contingency import NoisyTable
 
 SHAPE = (3, 2, 4, 2)

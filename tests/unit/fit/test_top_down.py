@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from synthdp.fit.places.top_down import NoisyPlaces, PlaceCounts, descended, divided, shrunken
+from synthdp.fit.top_down import NoisyPlaces, PlaceCounts, descended, divided, shrunken
 
 STATES = np.repeat([0, 1, 2], [4, 6, 5])
 K = 6

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import arrays
 
-from synthdp.fit.related.person_shrinkage import by_period, towards
-from synthdp.fit.related.tail_smoothing import smoothed
+from synthdp.fit.person_shrinkage import by_period, towards
+from synthdp.fit.tail_smoothing import smoothed
 
 CELLS = np.arange(24)
 SCORES = np.vstack([np.exp(-(((CELLS - middle) / 2.2) ** 2) / 2) for middle in (8, 10, 12)])

@@ -4,7 +4,7 @@ from hypothesis import given, strategies as st
 from joint_tables import all_rows, graphs, margin
 
 from synthdp.errors import ParameterError
-from synthdp.fit.graphical.consistency import (
+from synthdp.fit.consistency import (
     gls_effects,
     gls_total,
     make_consistent,

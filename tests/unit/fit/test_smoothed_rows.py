@@ -3,7 +3,7 @@
 import numpy as np
 
 from synthdp.domain.public_rows import UNKNOWN
-from synthdp.fit.public.smoothed import SmoothedRows, smoothed_rows
+from synthdp.fit.smoothed_rows import SmoothedRows, smoothed_rows
 from synthdp.queries.contingency import contingency
 
 SHAPE = (8, 6, 5)

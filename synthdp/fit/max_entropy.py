@@ -17,7 +17,7 @@ from synthdp.checks import check_number, check_whole
 from synthdp.distribution.junction_tree import JunctionTree, SubTable, junction_tree
 from synthdp.distribution.markov_random_field import CalibratedTree, Graphical, calibrate_tree
 from synthdp.errors import ParameterError
-from synthdp.fit.graphical.proportional_step import Exchange, exchanges, rake
+from synthdp.fit.proportional_step import Exchange, exchanges, rake
 from synthdp.queries.contingency import (
     NoisyTable,
     Shape,

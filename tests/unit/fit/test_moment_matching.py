@@ -5,9 +5,9 @@ import pytest
 
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
-from synthdp.fit.graphical.max_entropy import MaxEntropy
-from synthdp.fit.graphical.moment_matching import LONGEST, MomentMatching, NoisyProducts
-from synthdp.fit.graphical.raking import Particles
+from synthdp.fit.max_entropy import MaxEntropy
+from synthdp.fit.moment_matching import LONGEST, MomentMatching, NoisyProducts
+from synthdp.fit.raking import Particles
 from synthdp.queries.contingency import NoisyTable
 from synthdp.queries.products import ClippedProducts, PairProducts
 from synthdp.schema.columns import Categorical

@@ -3,10 +3,10 @@ import pytest
 from joint_tables import joint_table, margin
 
 from synthdp.errors import ParameterError
-from synthdp.fit.graphical import raking
-from synthdp.fit.graphical.consistency import centred
-from synthdp.fit.graphical.max_entropy import MaxEntropy
-from synthdp.fit.graphical.raking import Particles
+from synthdp.fit import raking
+from synthdp.fit.consistency import centred
+from synthdp.fit.max_entropy import MaxEntropy
+from synthdp.fit.raking import Particles
 from synthdp.queries.contingency import NoisyTable, cell_index, merged_cells
 
 SHAPE = (2, 3, 2)

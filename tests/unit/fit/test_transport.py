@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from synthdp.fit.places.transport import controlled_rounding, nearest_tables
+from synthdp.fit.top_down import controlled_rounding, nearest_tables
 
 
 @given(st.integers(0, 10_000), st.integers(1, 3), st.integers(2, 5), st.integers(2, 5))

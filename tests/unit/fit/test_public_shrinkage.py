@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from synthdp.fit.public.public_shrinkage import bias, combined, dispersion, share_kept, shrunk_to, smoothed_ratio
+from synthdp.fit.public_shrinkage import bias, combined, dispersion, share_kept, shrunk_to, smoothed_ratio
 
 COUNTS = st.lists(st.integers(0, 10_000), min_size=2, max_size=20)
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from synthdp.fit.graphical.consistency import make_consistent
-from synthdp.fit.graphical.max_entropy import MaxEntropy, fit_by_sweeps
-from synthdp.fit.graphical.proportional_step import exchanges
+from synthdp.fit.consistency import make_consistent
+from synthdp.fit.max_entropy import MaxEntropy, fit_by_sweeps
+from synthdp.fit.proportional_step import exchanges
 from synthdp.queries.contingency import NoisyTable
 
 SHAPE = (3, 4, 2)

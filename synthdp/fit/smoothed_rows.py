@@ -1,6 +1,6 @@
 """A distribution from public rows alone: the rows themselves, and rows of a model of their pairs, as weighted rows.
 
-Nothing private enters, so nothing is noisy but the public sample.  `fit.graphical.raking` then moves the weights to what
+Nothing private enters, so nothing is noisy but the public sample.  `fit.raking` then moves the weights to what
 was measured.
 """
 
@@ -18,9 +18,9 @@ from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.junction_tree import TreePlanner
 from synthdp.distribution.markov_random_field import Graphical
 from synthdp.domain.public_rows import UNKNOWN
-from synthdp.fit.graphical.max_entropy import MaxEntropy
-from synthdp.fit.graphical.raking import RakedTable, rake_rows
-from synthdp.fit.public.public_shrinkage import share_kept, shrunk_to
+from synthdp.fit.max_entropy import MaxEntropy
+from synthdp.fit.public_shrinkage import share_kept, shrunk_to
+from synthdp.fit.raking import RakedTable, rake_rows
 from synthdp.queries.contingency import NoisyTable, Shape, cell_index, contingency, table_size
 from synthdp.randomness import Generator
 

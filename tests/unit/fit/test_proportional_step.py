@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from synthdp.fit.graphical.proportional_step import proportional_step, rake
+from synthdp.fit.proportional_step import proportional_step, rake
 
 
 @given(

@@ -15,7 +15,7 @@ import numpy as np
 from synthdp.arrays import BoolArray, Clique, FloatArray, IntArray, Weights
 from synthdp.checks import check_number, check_whole
 from synthdp.errors import ParameterError
-from synthdp.fit.graphical.consistency import GLSEffects
+from synthdp.fit.consistency import GLSEffects
 from synthdp.queries.contingency import Shape, project_to_simplex
 
 SPREADS = 2.0 ** np.arange(-12, 3.5, 0.5)

@@ -15,10 +15,10 @@ from synthdp.arrays import AnyArray, BoolArray, Clique, Codes, FloatArray
 from synthdp.checks import check_number, check_whole
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.markov_random_field import Graphical
-from synthdp.fit.graphical.consistency import centred
-from synthdp.fit.graphical.max_entropy import MaxEntropy
-from synthdp.fit.graphical.moment_matching import MomentMatching, NoisyProducts
-from synthdp.fit.graphical.proportional_step import exchanges, rake
+from synthdp.fit.consistency import centred
+from synthdp.fit.max_entropy import MaxEntropy
+from synthdp.fit.moment_matching import MomentMatching, NoisyProducts
+from synthdp.fit.proportional_step import exchanges, rake
 from synthdp.queries.contingency import NoisyTable, Shape, cell_index, check_tables, table_shape, table_size
 from synthdp.randomness import Generator
 

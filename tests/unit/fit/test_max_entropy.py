@@ -5,8 +5,8 @@ from joint_tables import all_rows, graphs, joint_table, margin
 from scipy.optimize import approx_fprime, minimize
 
 from synthdp.errors import ParameterError
-from synthdp.fit.graphical.consistency import make_consistent
-from synthdp.fit.graphical.max_entropy import MaxEntropy, MaxEntropyStatus
+from synthdp.fit.consistency import make_consistent
+from synthdp.fit.max_entropy import MaxEntropy, MaxEntropyStatus
 from synthdp.queries.contingency import NoisyTable, cell_index, contingency, table_size
 
 PRECISE = MaxEntropy(max_sweeps=3000, tolerance=1e-10)

@@ -1,1 +1,0 @@
-"""Fits to a Markov random field on a junction tree."""

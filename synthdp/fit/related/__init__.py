@@ -1,1 +1,0 @@
-"""From noisy tables of persons to histories: post-processing."""
