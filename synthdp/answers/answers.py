@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri, stdtrit
+from scipy.special import log_ndtr, ndtri, ndtri_exp, stdtrit
 
 from synthdp.answers.grouping import show_number
 from synthdp.arrays import LARGEST_WHOLE, FloatArray
@@ -97,13 +97,14 @@ def with_intervals(
     """Return answers from estimates and standard errors, with 95 % intervals clipped to ``lowest`` and ``highest``.
 
     Intervals use the normal distribution for measured answers, Student's t for others.  A bias widens them on both
-    sides.
+    sides.  No interval ends at or near a limit that noise has put the estimate beyond; see `_reach`.
     """
     stddev = np.where(np.isnan(estimate), np.nan, stddev)  # of no rows nothing is known
     from_noise = np.array([one == MEASURED for one in basis])
     quantile = np.where(from_noise, NORMAL, STUDENT)
     half = quantile * stddev if bias is None else quantile * stddev + bias
-    ends = [np.clip(estimate + sign * half, lowest, highest) for sign in (-1, 1)]
+    reach = (_reach(highest - estimate, half), _reach(estimate - lowest, half))
+    ends = [np.clip(estimate + sign * far, lowest, highest) for sign, far in zip((-1, 1), reach, strict=True)]
     shown = np.clip(estimate, lowest, highest)
     if column is not None and column.temporal:
         return Answers(
@@ -111,6 +112,26 @@ def with_intervals(
             lower=format_values(column, ends[0]), upper=format_values(column, ends[1]), basis=basis,
         )  # fmt: skip
     return Answers(labels=labels, estimate=shown, stddev=stddev, lower=ends[0], upper=ends[1], basis=basis, bias=bias)
+
+
+def _reach(inside: FloatArray, half: FloatArray) -> FloatArray:
+    """Return how far from the estimate an interval's end is that looks away from a limit of the truth, (q,).
+
+    It is where 2.5 % of the normal law around the estimate are left, of what this law has inside of the limit: never less
+    than ``half``, the usual distance, and hardly more unless noise has put the estimate near the limit or beyond it.  A
+    noisy count of -30 would otherwise have an interval of [0, 0].
+
+    Parameters
+    ----------
+    inside
+        (q,) distance of the estimate from the limit; negative beyond it, infinite without one.
+    half
+        (q,) half the width of the interval of a truth without limits.
+    """
+    noisy = half > 0
+    stddev = np.where(noisy, half / NORMAL, 1.0)
+    left = math.log((1 - LEVEL) / 2) + log_ndtr(inside / stddev)
+    return np.asarray(np.where(noisy, np.maximum(half, -stddev * ndtri_exp(left)), half), np.float64)
 
 
 def format_values(column: Column, values: FloatArray) -> Any:
