@@ -15,7 +15,8 @@ def test_no_interval_is_a_point_or_narrower_than_without_limits(estimate, stddev
     free = with_intervals({}, np.array([estimate]), np.array([stddev]), [basis])
     lower, upper = float(limited.lower[0]), float(limited.upper[0])
     assert 0 <= lower <= limited.estimate[0] <= upper <= 100
-    assert upper - lower > 0
+    if max(-estimate, estimate - 100) < 1e4 * stddev:  # further off, floats cannot tell
+        assert upper - lower > 0
     assert lower <= np.clip(free.lower[0], 0, 100) + 1e-9
     assert upper >= np.clip(free.upper[0], 0, 100) - 1e-9
     if min(estimate, 100 - estimate) > 5 * stddev:
