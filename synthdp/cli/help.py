@@ -32,4 +32,4 @@ class WholeHelp(click.Group):
 def _first_sentence(command: click.Command) -> str:
     """Return the first sentence of a command's help."""
     paragraph = inspect.cleandoc(command.help or "").partition("\n\n")[0]
-    return " ".join(paragraph.split()).replace("  ", " ").partition(". ")[0].rstrip(".")
+    return " ".join(paragraph.split()).partition(". ")[0].rstrip(".")

@@ -81,13 +81,16 @@ class OneLine(WholeHelp):
             except KeyboardInterrupt as error:
                 click.echo(f"synthdp: interrupted; what the ledger recorded counts as spent{_told(error)}", err=True)
                 ctx.exit(130)
-            except BrokenPipeError:
+            except (
+                BrokenPipeError
+            ):  # the reader of the output has gone, as `head` does; Python's last flush must not fail
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 ctx.exit(0)
             except OSError as error:
                 click.echo(f"synthdp: '{error.filename}' cannot be used: {error.strerror}{_told(error)}", err=True)
                 ctx.exit(2)
             except Exception as error:
+                # a fault keeps its traceback, unless budget was spent: the line that names the budget must be seen then
                 if budget_told(error) is None or isinstance(error, click.exceptions.Exit | click.ClickException):
                     raise
                 click.echo(f"synthdp: failed by a {type(error).__name__}{_told(error)}", err=True)

@@ -147,7 +147,8 @@ def table_at(path: Path, told: CsvFormat, schema: CsvFormat | None = None) -> So
 def totals_at(paths: Iterable[Path], schema: Schema) -> dict[tuple[str, ...], dict[tuple[Any, ...], float]]:
     """Return public totals from CSV files: column names to {values: rows}.
 
-    The last column of a file has the numbers of rows, and the other columns are columns of the table.
+    The last column of a file has the numbers of rows, and the other columns are columns of the table.  A text that is no
+    level stays as it is, and an empty cell is None, a missing value.
 
     Raises
     ------

@@ -74,6 +74,7 @@ def modes_check(folder: Path) -> Check:
         return Check(name, False, f"'{folder}' cannot be read: {error.strerror}")
     if os.name == "nt":
         return Check(name, True, "Windows has access lists instead: see the folder's properties")
+    # with the sticky bit only its owner can replace a file, even where everybody may write
     everybody = bool(mode & stat.S_IWOTH) and not mode & stat.S_ISVTX
     who = "everybody may replace the files in it: chmod o-w" if everybody else "only its owner and group may write"
     return Check(name, not everybody, f"'{folder}' has {stat.S_IMODE(mode):o}: {who}")

@@ -106,7 +106,7 @@ def answer_of(name: str, typed: Mapping[str, str], ticked: Sequence[str], guess:
             return {"entry": None, "typed": kept}
         case _:
             raise SchemaError("Choose what is known about the column without this table.")
-    entry |= {} if typed.get("complete") else {"nullable": True}
+    entry |= {} if typed.get("complete") else {"nullable": True}  # a tick says that every row has a value
     column_of(entry)
     return {"entry": entry, "typed": kept}
 
@@ -153,7 +153,10 @@ def _words(text: str) -> dict[str, int | float]:
 
 
 def _list(name: str, typed: Mapping[str, str], ticked: Sequence[str]) -> dict[str, Any]:
-    """Return the schema entry of a column with a list of values; an empty list raises SchemaError."""
+    """Return the schema entry of a column with a list of values; an empty list raises SchemaError.
+
+    Values are whole numbers if all of them are written so, else texts: the values of one column have one type.
+    """
     found = dict(_levels(typed.get("levels", "")))
     found |= {level: False for level in ticked if level not in found}
     if not found:

@@ -70,6 +70,10 @@ class Guard:
         Port of this server on 127.0.0.1.
     app
         Wrapped application.  It finds the fields of a form in ``scope["synthdp.form"]``, a list of pairs.
+    base
+        Path prefix of the page, random in each run, so that addresses of an earlier run lead nowhere.
+    token, form
+        Secret values of this run: of its cookie, and of the hidden field of its forms.
     """
 
     port: int

@@ -56,8 +56,18 @@ class Job:
         Function that is called after the end, also after a failure; its exception becomes the job's error.
     about
         Data of the caller, which the screens use.
+    state
+        "running", then "done", "stopped" or "failed".
+    stages
+        Texts of the stages that have begun, in order, for the screen.
+    result, error, warnings
+        The child's result (None until its end), the text of its error ("" without one), and texts of its warnings.
     left
         Estimate of the remaining time.
+    begun, ended
+        Start and end on the monotonic clock, in seconds; ``ended`` is None while the job runs.
+    task
+        The asyncio task that follows the child process.
     """
 
     name: str

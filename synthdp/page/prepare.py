@@ -170,7 +170,12 @@ async def protect(site: Site, request: Request) -> Response:
 
 
 def _whose(site: Site, same: str) -> str:
-    """Return the name of the people that a form selects: an earlier table's people, or a new name."""
+    """Return the name of the people that a form selects: an earlier table's people, or a new name.
+
+    A table keeps people that no other table or ledger entry has, and, if nothing was chosen, people whose budget it spent.
+    A new name is the table's, with a number after it if it is taken.  Raise DataError if there are earlier people and
+    nothing was chosen.
+    """
     earlier, project = _earlier(site), site.project
     if same not in ("", "new"):
         return numbered(earlier, same, "table")

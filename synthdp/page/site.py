@@ -43,6 +43,10 @@ class Site:
         Path prefix of the page, and the secret token of its forms.
     jobs
         Child processes that run or have ended.
+    said
+        Messages of the last redirect, which the next screen shows once.
+    last
+        Time of the last request on the monotonic clock, in seconds; the server ends after an hour without one.
     """
 
     project: Project

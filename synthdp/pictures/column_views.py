@@ -112,7 +112,7 @@ def grouped(column: Column, raw: RawColumn) -> tuple[IntArray, list[str]]:
     codes, names, missing = (
         _by_level(column, raw) if isinstance(raw, Labels) else _by_size(column, raw.values, raw.missing)
     )
-    if not missing.mean() > RARE:
+    if not missing.mean() > RARE:  # also without any row, where the mean is NaN
         return np.where(missing, -1, codes), names
     return np.where(missing, len(names), codes), [*names, "missing"]
 
@@ -148,7 +148,7 @@ def _by_size(column: Column, values: AnyArray, missing: BoolArray | None) -> tup
         return np.zeros(len(values), np.int64), ["none"], gone
     starts = there[[len(there) * k // GROUPS for k in range(GROUPS)]]
     common = starts[1:][np.diff(starts) == 0]
-    if len(common):
+    if len(common):  # a common value takes several quantiles: begin a group after each, and divide all others in three
         after = [there[np.searchsorted(there, value, side="right") :] for value in np.unique(common)]
         rest = there[~np.isin(there, common)]
         more = rest[[len(rest) * k // 3 for k in range(3)]] if len(rest) else rest
@@ -353,7 +353,7 @@ def _levels(found: list[tuple[Any, Bar]], name: str, *, ordered: bool) -> Column
 def _evenly(ask: AnswerEngine, name: str, column: Column) -> ColumnView:
     """Return the view of times or of looked-up numbers in bins of equal width over the whole range."""
     grid, (lower, upper) = grid_of(column), bounds_of(column)
-    bins = min(max(round(2 * ask.model.rows ** (1 / 3)), COARSEST), FINEST, grid.regular)
+    bins = min(max(round(2 * ask.model.rows ** (1 / 3)), COARSEST), FINEST, grid.regular)  # Rice's rule: 2 n^(1/3) bins
     found = _bars(ask, name, bins)
     regular = len(found) - (grid.releasable - grid.regular)  # special and missing values come last
     if column.temporal:
@@ -377,7 +377,7 @@ def _numbers(ask: AnswerEngine, name: str, column: Column) -> ColumnView:
     low, high = zoomed(lower, upper, dict(zip(QUANTILES, found, strict=True)))
     support = column.support()
     spacing = support.size / (support.denominator or 1) if isinstance(support, Steps) else 0.0
-    axis = axis_between(low, high, spacing=spacing, most=round(2 * ask.model.rows ** (1 / 3)))
+    axis = axis_between(low, high, spacing=spacing, most=round(2 * ask.model.rows ** (1 / 3)))  # Rice's rule
     inner = {end for end in axis.ends if lower < end < upper + spacing}  # rounded ends of very narrow bins may be equal
     ends = sorted({lower, *inner, max(upper + spacing, math.nextafter(lower, math.inf))})
     values = grid_values(column)[0][: grid_of(column).regular]

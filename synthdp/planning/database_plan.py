@@ -171,7 +171,7 @@ def plan_database(
             if off > WIDE and np.isfinite(points).any():
                 wide.append(f"{name}.{one.attribute} ({off:.0%})")
     cells = sum(layout.axis(i, name).size for i, table in enumerate(layout.tables) for name in table.axes)
-    drawn = min(persons, 12_000) / persons * sum(guessed.values())
+    drawn = min(persons, RelatedTables().particles) / persons * sum(guessed.values())  # rows drawn to fit the model
     record = sum(layout.schema.slots(table.name) * (len(table.axes) + 1) for table in layout.tables)
     noisy = [f"{name}.{column}" for name, some in by_column.items() for column, error in some.items() if error > NOISY]
     advice = [f"noise alone moves {', '.join(noisy)} by more than {NOISY:.0%}: declare fewer levels or spend more"]

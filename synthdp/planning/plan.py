@@ -303,7 +303,8 @@ def _points(plans: Sequence[Plan]) -> list[tuple[float, float]]:
 def accuracy_chart(plans: Sequence[Plan]) -> str:
     """Return an SVG chart of the expected error against epsilon, with the recommended epsilon marked.
 
-    The error is the error of `_points`, in rows of 100.  Return "" for fewer than two epsilons.
+    The error is of two-column marginals (of the only column of a table), in rows of 100.  Return "" for fewer than two
+    epsilons.
     """
     points = _points(plans)
     if len(points) < 2:

@@ -41,7 +41,7 @@ def power_of(model: SyntheticModel, measurements: Sequence[Measurements]) -> dic
     for scores in measurements:
         asked = scores.queries
         if isinstance(asked, MarginalDistances) and asked.queries.domain is model.domain:
-            break
+            break  # the first scores over the model's own bins are of all pairs against independence
     else:
         return {}
     expected = [table / asked.denominator for table in asked.queries.split(asked.expected)]

@@ -33,7 +33,7 @@ def write_report(
     Raises
     ------
     ParameterError
-        If there is no such target, or the release is of several tables.
+        If there is no such target, a target is given for several tables, or the release holds no synthetic table.
     DataError
         If the file cannot be written.
     """

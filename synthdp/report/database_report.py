@@ -107,7 +107,7 @@ def database_page(release: Release[DatabaseModel], *, fingerprint: str, title: s
         Title of the page; default: a general title.
     """
     model = release.output
-    drawn = model.drawn_rows(PERSONS, generator(0))
+    drawn = model.drawn_rows(PERSONS, generator(0))  # a fixed seed: the page of a release is always the same
     noise = _noise(release)
     tables = [_table(model, drawn, name, noise) for name in model.schema.tables]
     clear = clear_pairs(release)

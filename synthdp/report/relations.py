@@ -267,7 +267,7 @@ class Relations:
                 starts = np.zeros((shown.shape[axis], len(shares[axis])))
                 starts[np.arange(len(groups)), groups] = 1.0
                 shown = np.tensordot(starts.T, shown, axes=(1, axis)) if axis == 0 else shown @ starts
-            main = [math.inf, math.inf]
+            main = [math.inf, math.inf]  # counts of merged bins come from this marginal alone
             self._add(
                 (i, j), deviation(centred(counts), table.stddev**2, (shares[0], shares[1]), main, shown, self._total)
             )
@@ -316,9 +316,9 @@ def deviation(
     """Return the evidence about two columns from a centred marginal, (a, b) ``values``, in rows.
 
     ``noise`` is the variance of a value.  ``joint`` are the model's fractions of the cells, and ``shares`` of each
-    column alone.  ``main`` are the noise variances of the columns' own counts.  For independent columns the marginal is
-    total * p q'. The rest is noise, projected on the centred marginals, and chance among the rows.  Chance has
-    covariance total * (diag p - p p') x (diag q - q q').
+    column alone.  ``main`` are the noise variances of the columns' own counts, infinite where a column's counts are
+    known from the marginal alone.  For independent columns the marginal is total * p q'. The rest is noise, projected on
+    the centred marginals, and chance among the rows.  Chance has covariance total * (diag p - p p') x (diag q - q q').
     """
     p, q = shares
     of_p, of_q = (min(one, noise * len(other)) for one, other in zip(main, (q, p), strict=True))
@@ -329,7 +329,7 @@ def deviation(
     squares = [float(one @ one) - 2 * float((one**3).sum()) + float(one @ one) ** 2 for one in shares]
     chance, both = total * math.prod(traces), total**2 * math.prod(squares)
     shown = total * (joint - np.outer(joint.sum(axis=1), joint.sum(axis=0)))
-    # as in Cramér's V, but for cells of which noise is all that there is
+    # the weights of Cramér's V; a cell of fewer rows than the noise stddev is weighted as if it had that many
     weights = 1 / np.maximum(total * np.outer(p, q), math.sqrt(noise))
     squares_alone = deviation**2 - noise * free / deviation.size
     error = 2 * noise**2 * weights**2 + 4 * noise * weights**2 * np.maximum(squares_alone, 0.0)

@@ -47,13 +47,18 @@ class MedianMechanism(HasPrivacyCost):
     domain
         A few cells, or the columns that make them by name, or ``None`` for all columns.
     size
-        m, rows of the small tables; the number of multisets is limited as in `NetMechanism`.
+        m, rows of the small tables; at most `MAX_CANDIDATES` such tables (multisets of cells) are listed.
     max_updates
         c, how many wrong guesses can be found; default: log2 of the number of multisets, after which one is left.
-    threshold, queries
-        As in `PrivateMultiplicativeWeights`.
-    total_share, alarm_share
-        As in `PrivateMultiplicativeWeights`.
+    threshold
+        Largest error of a guess that gets no noisy answer, in rows; default: the least at which few noisy answers are
+        due to noise alone.
+    queries
+        About how many queries will be asked; sets the default threshold.
+    total_share
+        Share of the spend for the number of rows, where it is private.
+    alarm_share
+        Share of the rest of the spend for finding wrong guesses.
     spend
         Privacy loss that a session may cost.
     workload

@@ -51,11 +51,12 @@ def multisets(cells: int, size: int) -> IntArray:
     """
     if size < cells:
         chosen = itertools.combinations_with_replacement(range(cells), size)
+        # combinations come by elements, so the reversed order is lexicographic in counts
         elements = np.fromiter(itertools.chain.from_iterable(chosen), np.int64).reshape(-1, size)[::-1]
         counts = np.zeros((len(elements), cells), np.int64)
         np.add.at(counts, (np.arange(len(elements))[:, None], elements), 1)
         return counts
-    if cells == 1:
+    if cells == 1:  # there is no bar to choose
         return np.full((1, 1), size, np.int64)
     places = size + cells - 1
     flat = itertools.chain.from_iterable(itertools.combinations(range(places), cells - 1))
@@ -138,7 +139,7 @@ class NetScores(Score):
         if largest(values) * self.size < _EXACT:  # float products of such whole numbers are exact, and fast
             values = values.astype(np.float64)
         worst = np.empty(self.k, np.int64)
-        step = max(1, CHUNK_CELLS // (8 * self.queries.k))
+        step = max(1, CHUNK_CELLS // (8 * self.queries.k))  # an eighth: several arrays of this size exist at once
         for start in range(0, self.k, step):
             answers = self.candidates[start : start + step].astype(values.dtype) @ values
             errors = answers.astype(np.int64)

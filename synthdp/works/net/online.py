@@ -326,6 +326,7 @@ def online_bound(
             "epsilon must be above 0, beta must lie between 0 and 1, and queries and rows must be at least 1"
         )
     best = OnlineBound(math.inf, queries, math.inf)
+    # three events may fail, with probability beta / 3 each: an alarm at a close guess, a large noise of an answer, silence
     for gap in np.geomspace(1e-3, 1.0, 200) * rows:
         count = min(alarms(float(gap)), queries)
         plan = plan_watch(PureDP(epsilon), max_alarms=count, alarm_share=alarm_share)
@@ -361,8 +362,12 @@ class InteractiveMechanism(HasPrivacyCost):
         Largest error of a guess, as a fraction of the rows. It sets ``max_updates`` to B(alpha), unless that is given.
     max_updates
         c, how many wrong guesses can be found.
-    queries, total_share, alarm_share
-        As in `PrivateMultiplicativeWeights`.
+    queries
+        About how many queries will be asked; sets the default threshold where ``alpha`` is not given.
+    total_share
+        Share of the spend for the number of rows, where it is private.
+    alarm_share
+        Share of the rest of the spend for finding wrong guesses.
     spend
         Privacy loss that a session may cost.
 

@@ -170,7 +170,7 @@ class Binarized:
         """
         try:
             return self.literals[name, value]
-        except (KeyError, TypeError):
+        except (KeyError, TypeError):  # a TypeError for a value that cannot be hashed, such as a list
             known = [str(level) for column, level in self.literals if column == name]
         if known:
             raise ParameterError(f"{name} ({value!r}) must be one of: {', '.join(known)}")

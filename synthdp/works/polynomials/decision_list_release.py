@@ -192,11 +192,12 @@ def plan_prefixes(
         spread = math.sqrt(float((count / np.array(chosen.scales, np.float64) ** 2).sum()))
         return ListPlan(chosen, table.error, noise.noise.stddev / noise.resolution * spread)
 
+    # outputs that alternate change after every rule, so this pattern has the largest coefficients
     alternating = np.array([sum(1 << j for j in range(0, length + 1, 2))])
     constant, last = statistic(np.ones(order + 1), 0).of_patterns(alternating, length)
     sets = np.array([[math.comb(j, size - 1) for j in range(length)] for size in range(1, order + 1)])
     use = np.append(constant.astype(np.float64) ** 2, (last[0, 1:].astype(np.float64) ** 2 * sets).sum(axis=1))
-    use = np.maximum(use, use.max() * 1e-6)
+    use = np.maximum(use, use.max() * 1e-6)  # above 0, as `least_worst_use` divides by it
     candidates = np.ones(order + 1), np.sqrt(least_worst_use(count, use[None, :]))
     return min((plan(weights) for weights in candidates), key=lambda plan: plan.stddev)
 

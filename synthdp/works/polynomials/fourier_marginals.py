@@ -54,8 +54,8 @@ memory: 2^20 cells."""
 class CellParities(LinearFamily):
     """Sums over rows of (-1)^(number of 1s of the row's bits within a mask).
 
-    A cell's number is written in bits. An out-of-domain row has no bits in that column: it counts 0 in every parity
-    that uses them.
+    A cell's number is written in bits. A row that is out of domain in a column has no bits there: it counts 0 in every
+    parity that uses bits of the column.
 
     Parameters
     ----------
@@ -208,9 +208,10 @@ def masks_below(domain: Domain, clique: Clique) -> IntArray:
 
 
 def closure(domain: Domain, cliques: Iterable[Clique]) -> IntArray:
-    """Return the masks of all parities that determine some cliques' tables, (parities,), sorted and once each; first 0.
+    """Return the masks of all parities that determine some cliques' tables, (parities,), sorted, each once; first mask 0.
 
-    `FourierMarginals` measures just these, all but 0 where the number of rows is public; they give every table.
+    `FourierMarginals` measures exactly these parities. It leaves out mask 0, which counts the rows, where their number
+    is public.
     """
     return np.unique(np.concatenate([masks_below(domain, clique) for clique in cliques]))
 

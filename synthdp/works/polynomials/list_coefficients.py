@@ -274,7 +274,8 @@ class PrefixCoefficients(ListStatistic):
     domain, m, order, row_scale
         As in `ListCoefficients`.
     scales
-        (t + 1,) the whole number that stands for 1 in coefficients of each degree; the first is even.
+        (t + 1,) the whole number that stands for 1 in coefficients of each degree; the first is even, as half of it
+        stands for the 1/2 that is subtracted from a list.
     prefixes
         (k, t + 1) for i = 1, ..., k the coefficient of each degree in the polynomial for "none of i rules applies".
     """

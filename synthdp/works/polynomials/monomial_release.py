@@ -243,8 +243,9 @@ def approximation(values: tuple[float, ...], degree: int) -> FloatArray:
 def _expanded(a: FloatArray, level: int, negative: int) -> FloatArray:
     """Return the coefficient of a monomial of ``level`` bits, by the number u of its bits from negative literals.
 
-    It is the sum over j of C(negative - u, j) a_{level + j} (-1)^u: sets with j more negative literals, each as a 1. A
-    literal "bit is 1" is 1 minus one that is measured, so its products spread over smaller sets.
+    It is the sum over j of C(negative - u, j) a_{level + j} (-1)^u. A negative literal, "bit is 1", is 1 - z for the
+    measured z, "bit is 0". Multiplied out, each of j more negative literals of a larger set contributes its 1, so that
+    the product falls on the smaller set.
     """
     most = min(level, negative)
     return np.array(

@@ -490,6 +490,7 @@ def symmetric_degree(values: tuple[float, ...], *, error: float) -> int:
     check_number("error", error, above=0)
     k = len(values) - 1
     degrees = range(k)
+    # the linear program meets an error up to its own rounding only
     found = (d for d in degrees if np.abs(_best(values, d) - values).max() <= error + 1e-9)
     return next(found, k)
 

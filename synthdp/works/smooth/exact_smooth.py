@@ -155,8 +155,8 @@ def exact_synthesis(
 def _scales(asked: TensorWithMisfits, averages: Answers, stddev: float) -> FloatArray:
     """Return the factor from each average to its value without out-of-domain rows, (t^d - 1,).
 
-    Out-of-domain values are taken as independent across columns. The released rows are all in domain, so averages over
-    those are fitted.
+    Out-of-domain values are taken as independent across columns. The released rows are all in domain, so the fit needs
+    averages over in-domain rows.
     """
     d, t = len(asked.domain), asked.tensor.t
     terms = [(Indicator(j, cell),) for j, cell in asked.cells.items()]

@@ -233,7 +233,7 @@ def kernel_gap(t: int, *, nodes: int, sigma: float) -> float:
     most 2 M r^-m.  Here M = exp((r - 1/r)^2 / 8 sigma^2) is the largest |g| on the ellipse of radius r around [-1, 1].
     Truncation adds their sum from t on, and aliasing their sum from 2 N - t + 1 on.
     """
-    if sigma < LEAST_WIDTH:
+    if sigma < LEAST_WIDTH:  # the bounds below overflow, and |g| <= 1 gives this one
         return 1 + projection_norm(t, nodes)
     sigma = min(sigma, MOST_WIDTH)
     tails = _tail(t, sigma) + _tail(2 * nodes - t + 1, sigma)
@@ -241,6 +241,7 @@ def kernel_gap(t: int, *, nodes: int, sigma: float) -> float:
     for k in range(1, min(MAX_ORDER, t - 1) + 1):
         product *= math.pi / 2 / (t - k + 1)
         best = min(best, product * _peak(k) * sigma**-k)
+    # the norm is at least 1, so it need not be computed if the second bound is at most 2 times the first's factor
     return tails if tails <= 2 * best else min((1 + projection_norm(t, nodes)) * best, tails)
 
 
@@ -250,7 +251,7 @@ def _tail(start: int, sigma: float) -> float:
     It is 2 M r^-m summed over m, with M = exp((r - 1/r)^2 / 8 sigma^2), and the least of these over r.
     """
     logs = (_RADII - 1 / _RADII) ** 2 / (8 * sigma**2) + (1 - start) * np.log(_RADII) - np.log(_RADII - 1)
-    return float(2 * np.exp(min(logs.min(), 700.0)))
+    return float(2 * np.exp(min(logs.min(), 700.0)))  # e^710 exceeds the range of floats
 
 
 def kernel_truncation(queries: GaussianKernels, t: int, *, nodes: int, cells: int) -> FloatArray:
@@ -298,10 +299,8 @@ def kernel_degrees(
         error = kernel_error(t, rows=rows, d=d, sigma=sigma, loss=loss, neighbors=neighbors)
         if error < least:
             best, least = t, error
-        if (
-            kernel_norm(sigma=sigma, d=d) * coefficient_stddev(t, rows=rows, d=d, loss=loss, neighbors=neighbors)
-            > least
-        ):
+        noise = coefficient_stddev(t, rows=rows, d=d, loss=loss, neighbors=neighbors)
+        if kernel_norm(sigma=sigma, d=d) * noise > least:  # noise grows with t, so no later t is better
             break
         t += max(1, t // 32)
     return best

@@ -394,6 +394,7 @@ def _tilted(
         met = sum(share * float(w @ T) for share, w, T in zip(regular, densities, T2, strict=True)) / d
         return float(met - target + noise**2 * d * tilt)
 
+    # both moments lie in [-1, 1], so beyond 2 / (noise^2 d) the noise term outweighs their difference: the root is nearer
     steepest = min(_STEEPEST, 2 / (noise**2 * d) + 1) if noise > 0 else _STEEPEST
     if slope(-steepest) >= 0:
         return _densities(domain, means, stddev, tilt=-steepest)

@@ -307,7 +307,9 @@ class TrigonometricSummary:
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Return estimates, standard errors, truncations and constant terms of one block of queries, (block,) each.
 
-        A constant term has no noise, as the average of degree 0 is exactly 1.
+        A constant term has no noise, as the average of degree 0 is exactly 1. A truncation is sum_j |weight_j| (prod_i
+        (p_i + e_i) - prod_i p_i). Here p_i is the largest value on the nodes of column i's truncated factor, and e_i its
+        largest distance from the factor.
         """
         x = chebyshev_nodes(nodes)
         table = chebyshev_table(x, t)

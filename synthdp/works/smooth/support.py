@@ -66,10 +66,10 @@ def scaled_points(axis: Axis) -> FloatArray:
     if not isinstance(support, Steps):
         return axis.points
     values = ((axis.points + 1) * grid.regular - 1) / 2 * grid.width + (grid.width - 1) / 2
-    if grid.runs:
-        values = ((axis.points + 1) * grid.steps - 1) / 2  # of single steps
+    if grid.runs:  # grid points have different numbers of steps, so the axis counts single steps
+        values = ((axis.points + 1) * grid.steps - 1) / 2
     steps = support.last - support.first
-    return np.clip(2 * values / steps - 1, -1.0, 1.0) if steps else 0.0 * values
+    return np.clip(2 * values / steps - 1, -1.0, 1.0) if steps else 0.0 * values  # one number lies at 0; NaN stays NaN
 
 
 def cells_read(domain: Domain, cells: int) -> int:
@@ -87,7 +87,8 @@ def _fineness(axis: Axis) -> float:
     Return infinity if every value is its cell's point. Bounds of answers count this distance as an error.
     """
     starts = axis.starts[axis.starts < axis.grid.regular]
-    longest = int(np.diff(starts, append=axis.grid.regular).max())
+    longest = int(np.diff(starts, append=axis.grid.regular).max())  # grid points of the widest cell
+    # s steps in one cell: a value is at most (s - 1) / 2 steps from the middle, and a step is 2 / (last - first)
     match axis.column.support():
         case Steps(first, last):
             most = int(np.diff(axis.grid.first_steps(np.append(starts, axis.grid.regular))).max())

@@ -128,7 +128,7 @@ def least_error_degrees(
         error = best_approximation(t, smoothness=smoothness) * d + noise
         if error < least:
             best, least = t, error
-        if noise > least:
+        if noise > least:  # noise grows with t, so no later t is better
             break
         t += 1
     return best

@@ -84,7 +84,7 @@ def paper_alpha(*, rows: int, sparsity: int, queries: int, epsilon: float, delta
     noise = 3000 * math.log(4 / delta) * math.log(queries / beta) / (epsilon * rows)
 
     def claimed(alpha: float) -> float:
-        slots = smallest_slots(sparsity, alpha=min(alpha, 1.0))
+        slots = smallest_slots(sparsity, alpha=min(alpha, 1.0))  # above 1 the paper states no number of slots
         return noise * 2 * math.sqrt(math.log(slots) + 1) / alpha
 
     low, high = 1e-9, 1e9

@@ -219,7 +219,7 @@ class CountSketch(Counting):
         points = fingerprints(keys, salt=self.salt)
         place = self.places.values(points)[:, 0].astype(np.float64) * (self.dimension / MERSENNE)
         sign = 1 - 2 * (self.signs.values(points)[:, 0] & np.uint64(1)).astype(np.int64)
-        return np.minimum(place.astype(np.int64), self.dimension - 1), sign
+        return np.minimum(place.astype(np.int64), self.dimension - 1), sign  # rounding can make the largest places T
 
 
 @file_form("SignProjection")

@@ -40,7 +40,8 @@ class SparseMWEM(HasPrivacyCost):
     rounds
         Number of rounds; each measures one query.
     slots
-        s, how many different records there may be; default: a tenth more than the records of the queries.
+        s, how many different records there may be; default: a tenth more than the records of the queries, so that
+        records outside all queries have weight too.
     sweeps
         Number of passes over all noisy answers after each round.
     select_share
@@ -116,9 +117,9 @@ class SparseMWEM(HasPrivacyCost):
 
 
 def _guesses(counts: SparseCounts, table: SparseTable) -> np.ndarray:
-    """Return the weights' mean of every query, (k,), in 1024ths; an unseen record has an untouched slot's weight.
+    """Return the weights' mean of every query, (k,), in 1024ths; a record without a slot has an untouched slot's weight.
 
-    They are what the weights say of the queries, to find the one that is most wrong.
+    The distances of the private answers from these means show which query the weights answer worst.
     """
     untouched = table.untouched_mass / max(1, table.untouched)
     known = dict(zip(table.place, table.touched_weights.tolist(), strict=True))

@@ -168,7 +168,10 @@ class SparseTable:
         return places
 
     def tilt(self, place: IntArray, values: FloatArray, *, by: float) -> None:
-        """Multiply the weights at ``place`` by exp(by * value), and renormalise: one step of multiplicative weights."""
+        """Multiply the weights at ``place`` by exp(by * value), and renormalise: one step of multiplicative weights.
+
+        Exponents are clipped to +-700, since e^710 exceeds the range of floats.
+        """
         self.weights[place] *= np.exp(np.clip(by * values, -700.0, 700.0))
         self._rescale()
 
@@ -186,10 +189,10 @@ class SparseTable:
         top = float(values.max(initial=0.0))
         if top <= 0 or float(inside @ values) <= 0:
             return
-        if rest <= 1e-12 * self._total:
+        if rest <= 1e-12 * self._total:  # a query on all the weight has a fixed mean: no tilt would reach the target
             rest = 1e-12 * self._total
         target = min(max(target, 1e-12), top * (1 - 1e-9))
-        if np.all(values == top):
+        if np.all(values == top):  # the tilt has a closed form if all keys have one value
             mass = float(inside.sum())
             tilt = math.log(target / top / (1 - target / top) * rest / mass) / top
         else:
@@ -219,6 +222,7 @@ def _tilt_for(weights: FloatArray, values: FloatArray, *, rest: float, target: f
     """
 
     def mean(tilt: float) -> float:
+        # numerator and denominator are divided by the largest power, so that neither exceeds the range of floats
         shift = max(0.0, tilt * float(values.max()))
         tilted = weights * np.exp(tilt * values - shift)
         return float(tilted @ values) / (rest * math.exp(-shift) + float(tilted.sum()))
@@ -315,7 +319,9 @@ def check_query(query: SparseQuery, columns: tuple[str, ...]) -> None:
 
 
 def replay(table: SparseTable, measured: list[WeightTarget], *, sweeps: int, rows: float) -> None:
-    """Project the weights on all noisy answers in turn, the latest first, so that earlier answers still hold.
+    """Project the weights on all noisy answers in turn, the latest first, so that earlier answers nearly hold again.
+
+    A projection on one answer moves the weights away from the others, so several passes bring all answers closer.
 
     Parameters
     ----------
@@ -326,7 +332,8 @@ def replay(table: SparseTable, measured: list[WeightTarget], *, sweeps: int, row
     sweeps
         Number of passes over all answers.
     rows
-        Number of rows. Target means are clipped to at least half a row and at most all but half a row.
+        Number of rows. Target means are clipped to at least half a row and at most all but half a row: at 0 or 1 the
+        weight of some keys would become 0, and no later answer could raise it.
     """
     least = 0.5 / max(rows, 1.0)
     for _ in range(sweeps):
