@@ -32,7 +32,9 @@ from synthdp.cli.reading import refuse_for_several
     help="Print the SQL that a database would run: postgres, duckdb, mysql, snowflake, bigquery, tsql, ...; nothing else.",
 )
 @click.option("--privacy-unit", help="With --sql: the column that names whom to protect, taken to hold texts.")
-@click.option("--max-rows-per-unit", type=int, default=1, show_default=True, help="With --sql.")
+@click.option(
+    "--max-rows-per-unit", type=int, default=1, show_default=True, help="Rows of one protected unit, at most."
+)
 @click.option("--weight", metavar="COLUMN", help="The survey weight of each row; see --weight-bounds.")
 @click.option("--weight-bounds", type=float, nargs=2, metavar="LOW HIGH", help="Public bounds of the weight, above 0.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
@@ -86,13 +88,14 @@ def plan(
         refuse_for_several(
             {
                 "--target": target is not None, "--mechanism": mechanism != "auto", "--weight": weight is not None,
-                "--weight-bounds": weight_bounds is not None,
+                "--weight-bounds": weight_bounds is not None, "--max-rows-per-unit": max_rows_per_unit != 1,
             }
         )  # fmt: skip
         plans = planned(DatabaseSchema.read(schema_path), rows=_rows(rows, several=True), **settings)
     else:
         named = table_mechanism_named(mechanism, **{**UNSET, "target": target})
         settings |= {"mechanism": named, "weight": weight, "weight_bounds": weight_bounds}
+        settings["max_rows_per_unit"] = max_rows_per_unit
         plans = planned(Draft.read(schema_path), rows=_rows(rows, several=False), **settings)
     found: list[Any] = list(plans) if isinstance(plans, list) else [plans]
     if as_json:

@@ -47,7 +47,7 @@ def release_summary(
     save
         Folder of the release; required, because the release is the only result.
     receipt
-        File of the receipt, or None; JSON by its ending, else text.
+        File of the receipt, or None; JSON or HTML by its ending, else text.
     unsupported
         Options of the command that need a synthetic table, and whether each was given.
     as_json
@@ -63,7 +63,7 @@ def release_summary(
     """
     from synthdp.mechanisms.named import UNSET, mechanism_named
     from synthdp.privacy.loss import loss_of
-    from synthdp.publishing import check_places, whole_file
+    from synthdp.publishing import check_places, receipt_text, whole_file
     from synthdp.release_files import check_place
 
     wrong = [option for option, given in unsupported.items() if given]
@@ -86,8 +86,7 @@ def release_summary(
         release.save(save)
         if receipt is not None:
             with whole_file(receipt) as scratch:
-                document = json.dumps(release.receipt.to_document(), ensure_ascii=False)
-                scratch.write_text(f"{document if receipt.suffix == '.json' else release.receipt}\n", encoding="utf-8")
+                scratch.write_text(receipt_text(release, receipt.suffix), encoding="utf-8")
     except Exception as error:
         tell_of_budget(error, f"{release.receipt.total} is spent, {release.receipt.record}")
         raise

@@ -187,12 +187,14 @@ def plan_database(
         for name, one in found.items() if one.is_coarse
     ]  # fmt: skip
     advice += [f"table {name!r}: assumed are {line}" for name, one in opened.items() for line in assumptions_of(one)]
+    # the number of persons is a sum of two counts: of persons with one row in the root table, and with several
+    persons_stddev = float(stddevs[0]) * math.sqrt(2)
     stages = {"one-way tables": sum(shares), "what stays": STAYS, "screening": SCREENING, "tables of two": CHOSEN}
     discovery = {"discovery": spent} if opened else {}
     stages = discovery | {name: (1 - spent) * share for name, share in stages.items()}
     return DatabasePlan(
         rows={name: guessed[name] for name in layout.schema.tables}, loss=str(loss), neighbors=str(adjacency),
-        persons_stddev=float(stddevs[0]) * math.sqrt(2), by_column=by_column,
+        persons_stddev=persons_stddev, by_column=by_column,
         stages=stages, discovered={name: one.least for name, one in found.items()},
         memory_mb=150 + 2 * persons * record / 2**20 + 40 * sum(guessed.values()) / 2**20 + 6 * drawn * cells / len(
             layout.tables

@@ -192,6 +192,18 @@ def test_a_plan_for_several_budgets_is_a_curve(folder: Path) -> None:
     assert low["errors"]["2"] > high["errors"]["2"]
 
 
+PLAN = ("plan", "adult.schema.json", "--rows", 2000)
+
+
+@pytest.mark.slow
+def test_a_plan_counts_the_rows_of_a_unit(folder: Path) -> None:
+    one, ten = (
+        json.loads(run(*PLAN, "--max-rows-per-unit", most, "--json", cwd=folder).stdout)[0]["errors"]["1"]
+        for most in (1, 10)
+    )
+    assert ten > 2 * one
+
+
 @pytest.mark.slow
 def test_the_nonprivate_comparison_says_how_far_it_is_on_a_terminal(folder, short, monkeypatch) -> None:
     """The longest command of all says what it does; in a pipe it says nothing."""

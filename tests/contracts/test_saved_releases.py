@@ -254,6 +254,9 @@ def test_the_command_line_releases_answers_without_a_table_and_asks_them(tmp_pat
     made = run(main, [*of_answers, *places, *ledger])
     assert made.exit_code == 0, made.output
     assert "total" in (tmp_path / "receipt.json").read_text()
+    page = ["--save", str(tmp_path / "p"), "--receipt", str(tmp_path / "receipt.html")]
+    assert run(main, [*of_answers, *page]).exit_code == 0
+    assert (tmp_path / "receipt.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     answer = run(main, ["answer", str(tmp_path / "r"), "--mean", "n", "--json"])
     (found,) = json.loads(answer.output)
     assert found["lower"] <= found["estimate"] <= found["upper"]

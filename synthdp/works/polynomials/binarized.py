@@ -301,8 +301,14 @@ def _by_thresholds(name: str, column: Column, thresholds: Sequence[float]) -> tu
     for i, cut in enumerate(cuts):
         regular = np.arange(len(cuts) + 1) > i
         rest = np.zeros(grid.size - grid.regular - len(special), np.bool_)
-        named.append((f"{name}>={cut:g}", np.concatenate([regular, special >= cut, rest])))
+        named.append((f"{name}>={_cut_text(cut)}", np.concatenate([regular, special >= cut, rest])))
     return axis, named, _bit_literals(named)
+
+
+def _cut_text(cut: float) -> str:
+    """Return a threshold as text: with six digits if these are exact, else with all, so that no two cuts have one name."""
+    short = f"{cut:g}"
+    return short if float(short) == cut else repr(float(cut)).removesuffix(".0")
 
 
 def _bit_literals(named: _Named) -> _Known:

@@ -166,6 +166,12 @@ def test_bad_queries_are_refused():
         symmetric({"a": 1, "b": 1}, [0, 1])
 
 
+def test_thresholds_have_all_digits_that_tell_them_apart():
+    schema = Schema({"size": Continuous(0, 2_000_000)})
+    bits = binarize(schema, thresholds={"size": [1_234_561, 1_234_564, 1e6, 4.5]})
+    assert bits.names == ("size>=4.5", "size>=1e+06", "size>=1234561", "size>=1234564")
+
+
 @pytest.mark.parametrize(
     ("column", "thresholds", "joined"),
     [
