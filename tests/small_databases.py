@@ -15,7 +15,7 @@ from synthdp.domain.histories import Layout, Order
 from synthdp.mechanisms.related.candidates import always, attributes, candidates, cells_of, one_way, triples, unusual
 from synthdp.mechanisms.related.groupings import count_groupings, grouping_of
 from synthdp.privacy.neighbors import Adjacency
-from synthdp.queries.related.person_tables import Kind, PersonTable
+from synthdp.queries.person_tables import Kind, PersonTable
 
 PERSONS = sd.Schema({"p": sd.Boolean()})
 ROWS = sd.Schema({"t": sd.Integer(0, 2), "v": sd.Categorical(["a", "b"])})

@@ -27,8 +27,8 @@ from synthdp.mechanisms.related.candidates import unusual
 from synthdp.mechanisms.related.related_tables import RelatedTables
 from synthdp.privacy.accounting import gdp_from_approx
 from synthdp.privacy.calibration import calibrate
-from synthdp.queries.related.person_tables import PersonTables
-from synthdp.queries.related.persons import Persons
+from synthdp.queries.person_tables import PersonTables
+from synthdp.queries.persons import Persons
 
 DELTA = 1e-9
 

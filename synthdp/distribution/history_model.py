@@ -19,9 +19,9 @@ from synthdp.domain.grid_rules_across import Barrier, barriers_of, open_cells
 from synthdp.domain.histories import Layout, Order
 from synthdp.domain.rules_among import Among
 from synthdp.errors import InternalError
-from synthdp.queries.related.person_tables import Grouping, Kind, PersonTable, group_of_mean
-from synthdp.queries.related.persons import Persons, Rows, spread
-from synthdp.queries.related.siblings import MOST_SIBLINGS, pair_shares
+from synthdp.queries.person_tables import Grouping, Kind, PersonTable, group_of_mean
+from synthdp.queries.persons import Persons, Rows, spread
+from synthdp.queries.siblings import MOST_SIBLINGS, pair_shares
 from synthdp.randomness import Generator
 
 IMPOSSIBLE = -1e9

@@ -9,7 +9,7 @@ import numpy as np
 
 from synthdp.arrays import FloatArray
 from synthdp.distribution.history_model import Expectations, Factor, Histories
-from synthdp.queries.related.person_tables import Kind
+from synthdp.queries.person_tables import Kind
 from synthdp.randomness import Generator
 
 MOST_STEP = 1.0

@@ -28,7 +28,7 @@ from synthdp.planning.dry_run import assumed_column, assumptions_of
 from synthdp.privacy.calibration import account_inside, calibrate
 from synthdp.privacy.loss import GaussianDP, PrivacyLoss
 from synthdp.privacy.neighbors import Adjacency, neighbors_named
-from synthdp.queries.related.person_tables import Kind
+from synthdp.queries.person_tables import Kind
 from synthdp.schema.database import DatabaseSchema
 
 ASSUMED_PERSONS = 10_000

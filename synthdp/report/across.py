@@ -9,7 +9,7 @@ import numpy as np
 from synthdp.answers.related.known import noisy_person_tables
 from synthdp.arrays import FloatArray
 from synthdp.domain.histories import STATE
-from synthdp.queries.related.person_tables import Kind, PersonTable
+from synthdp.queries.person_tables import Kind, PersonTable
 from synthdp.release import Release
 from synthdp.report.relations import centred, deviation
 from synthdp.sampling.database_model import DatabaseModel

@@ -22,7 +22,7 @@ from synthdp.markup import render
 from synthdp.pictures.column_views import PairView, computed_view, grouped, pair_of_values
 from synthdp.pictures.picture import column_chart, heat_map
 from synthdp.pictures.view import ColumnView
-from synthdp.queries.related.person_tables import Kind
+from synthdp.queries.person_tables import Kind
 from synthdp.randomness import generator
 from synthdp.release import Release
 from synthdp.report.across import Key, clear_pairs

@@ -16,7 +16,7 @@ from synthdp.domain.grid_rules_across import axis_at
 from synthdp.domain.histories import Layout
 from synthdp.domain.refinement import Refinement
 from synthdp.errors import FormatError
-from synthdp.queries.related.person_tables import Grouping, Kind, PersonDistances, PersonTable, PersonTables
+from synthdp.queries.person_tables import Grouping, Kind, PersonDistances, PersonTable, PersonTables
 from synthdp.sampling.database_model import DatabaseModel, outer_schema
 from synthdp.schema.column import Column
 from synthdp.schema.database import DatabaseSchema

@@ -26,7 +26,7 @@ from synthdp.domain.histories import Layout, Order
 from synthdp.domain.refinement import Refinement
 from synthdp.domain.values import mask_of_values
 from synthdp.errors import InternalError, ParameterError
-from synthdp.queries.related.persons import Persons
+from synthdp.queries.persons import Persons
 from synthdp.randomness import Generator, RandomState, generator
 from synthdp.sampling.rows_across import Obedience, cells_of_rows
 from synthdp.schema.column import Column, Fresh

@@ -23,7 +23,7 @@ from synthdp.domain.refinement import Refinement
 from synthdp.domain.rules import ColumnOrder, rules_of
 from synthdp.domain.rules_among import kept_among
 from synthdp.domain.values import grid_numbers, numbers_at
-from synthdp.queries.related.persons import Persons
+from synthdp.queries.persons import Persons
 from synthdp.randomness import Generator
 from synthdp.schema.rules_across import AmongRows, Condition, Place, dotted
 from synthdp.schema.sibling_rules import NeverFalls, UniquePerParent

@@ -20,9 +20,10 @@ MOST_MODULES = 170
 """Of a default release from import to report and plan, packages among them; 170 when this was written and the aim."""
 
 NOT_NEEDED = (
-    "answers.related", "cli", "fit.explicit", "fit.moment_fits", "nonprivate", "page", "queries.related", "works",
+    "answers.related", "cli", "fit.explicit", "fit.moment_fits", "nonprivate", "page", "queries.person_tables",
+    "queries.persons", "works",
 )  # fmt: skip
-"""Folders that a default release of one declared table has no use for."""
+"""Folders and modules that a default release of one declared table has no use for."""
 
 SESSION = """
 import sys, warnings

@@ -17,8 +17,8 @@ from synthdp.audit import gaussian_bound, score_bound, scores_of
 from synthdp.curator import private_database
 from synthdp.privacy.accounting import gdp_from_approx
 from synthdp.queries.norms import Norms, RecordBounds
-from synthdp.queries.related.person_tables import PersonTables
-from synthdp.queries.related.persons import Persons
+from synthdp.queries.person_tables import PersonTables
+from synthdp.queries.persons import Persons
 
 CLAIMED = ApproxDP(1.0, 1e-6)
 RELATIONS = ["add_remove", "replace_one"]

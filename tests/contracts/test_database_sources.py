@@ -17,7 +17,7 @@ from small_databases import SCHEMAS, codes_of, every_person, frames, tables_of
 
 import synthdp as sd
 from synthdp.domain.histories import Layout
-from synthdp.queries.related.person_tables import PersonTables
+from synthdp.queries.person_tables import PersonTables
 
 NAME = "child of a child"
 SCHEMA, LAYOUT = SCHEMAS[NAME], Layout(SCHEMAS[NAME])

@@ -12,7 +12,7 @@ from synthdp.curator import Curator
 from synthdp.domain.histories import Layout
 from synthdp.mechanisms.related.related_tables import RelatedTables
 from synthdp.privacy.loss import loss_of
-from synthdp.queries.related.person_tables import PersonTables
+from synthdp.queries.person_tables import PersonTables
 
 SCHEMA = sd.DatabaseSchema(
     {

@@ -15,7 +15,7 @@ import synthdp as sd
 from synthdp.domain.histories import Layout
 from synthdp.errors import DataError, MisfitWarning, ParameterError
 from synthdp.mechanisms.related.related_tables import relations_wished, weights_of
-from synthdp.queries.related.person_tables import Grouping, Kind, PersonTable
+from synthdp.queries.person_tables import Grouping, Kind, PersonTable
 
 pytestmark = pytest.mark.usefixtures("few_sweeps")
 

@@ -16,7 +16,7 @@ from synthdp.domain.derive import followed, leading_to
 from synthdp.domain.grid import grid_of
 from synthdp.domain.grid_rules_across import ends_of_points
 from synthdp.errors import InternalError, ParameterError
-from synthdp.queries.related.persons import Persons
+from synthdp.queries.persons import Persons
 from synthdp.randomness import Generator
 from synthdp.sampling.database_model import DatabaseModel
 from synthdp.schema.schema import Schema

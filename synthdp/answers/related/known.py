@@ -16,7 +16,7 @@ from synthdp.answers.related.terms import Term
 from synthdp.arrays import FloatArray
 from synthdp.domain.histories import NO_PARENT_ROW, Layout
 from synthdp.measurements import Measurements
-from synthdp.queries.related.person_tables import (
+from synthdp.queries.person_tables import (
     Grouping,
     Kind,
     NoisyPersonTable,
@@ -24,7 +24,7 @@ from synthdp.queries.related.person_tables import (
     PersonTable,
     PersonTables,
 )
-from synthdp.queries.related.siblings import symmetric, symmetric_stddev
+from synthdp.queries.siblings import symmetric, symmetric_stddev
 
 STRONG = 3.0
 """Largest strength of a measured relation, in stddevs of its noise; a fit recovers stronger relations up to noise.

@@ -17,7 +17,7 @@ from synthdp.arrays import FloatArray
 from synthdp.domain.axis import Axis
 from synthdp.domain.histories import Layout
 from synthdp.measurements import Measurements
-from synthdp.queries.related.person_tables import Kind
+from synthdp.queries.person_tables import Kind
 
 
 def by_noisy_table(

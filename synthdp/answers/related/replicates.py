@@ -22,8 +22,8 @@ from synthdp.answers.error_bars.bootstrap import root_mean_square
 from synthdp.answers.related.drawn import Drawn, within_cells
 from synthdp.answers.related.known import Measured, MeasuredDatabase
 from synthdp.arrays import FloatArray, IntArray, Sparse
-from synthdp.queries.related.person_tables import Grouping, PersonTable
-from synthdp.queries.related.persons import Persons
+from synthdp.queries.person_tables import Grouping, PersonTable
+from synthdp.queries.persons import Persons
 from synthdp.randomness import Generator
 
 REPLICATES = 24

@@ -20,7 +20,7 @@ from synthdp.answers.error_bars.misfit_shares import (
 from synthdp.answers.related.known import noisy_person_tables
 from synthdp.domain.histories import NO_PARENT_ROW, REPEATED_ROW, Layout
 from synthdp.measurements import Measurements, NoiseLaw, beyond_noise
-from synthdp.queries.related.person_tables import Kind
+from synthdp.queries.person_tables import Kind
 from synthdp.schema.database import DatabaseSchema
 from synthdp.schema.rules_across import Place, dotted
 

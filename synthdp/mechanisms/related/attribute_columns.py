@@ -28,7 +28,7 @@ from synthdp.mechanisms.adaptive.rounding import CLEAR, SHARE, parts_in_classes,
 from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.related.candidates import Attribute, cells_of
 from synthdp.mechanisms.related.measuring_persons import measure
-from synthdp.queries.related.person_tables import Kind, PersonTable
+from synthdp.queries.person_tables import Kind, PersonTable
 
 TREE = OneWayTree(bins=BINS, levels=5)
 """How the bins of a column of persons' rows are split, level by level.  As for a single table with one level more,

@@ -10,7 +10,7 @@ from itertools import combinations
 
 from synthdp.domain.histories import STATE, Layout, Order
 from synthdp.mechanisms.related.choosing import MEAN_ABS
-from synthdp.queries.related.person_tables import Grouping, Kind, PersonTable
+from synthdp.queries.person_tables import Grouping, Kind, PersonTable
 
 MOST_STEPS = 8
 """Most groups of a categorical column whose table of value and next value is measured.  For more groups it is only

@@ -11,7 +11,7 @@ from synthdp.arrays import FloatArray, IntArray
 from synthdp.domain.histories import Layout
 from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.workload import Workload
-from synthdp.queries.related.person_tables import Kind, PersonTable
+from synthdp.queries.person_tables import Kind, PersonTable
 from synthdp.schema.database import DatabaseSchema
 
 WORTH = 0.5

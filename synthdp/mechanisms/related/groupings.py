@@ -10,7 +10,7 @@ import numpy as np
 from synthdp.arrays import BoolArray, FloatArray, IntArray
 from synthdp.domain.axis import Axis
 from synthdp.domain.histories import Layout
-from synthdp.queries.related.person_tables import RANKS, Grouping
+from synthdp.queries.person_tables import RANKS, Grouping
 
 HEAVY = 0.3
 """A cell of an ordered column that holds more than this fraction of the mass becomes a group of its own in tables.  A

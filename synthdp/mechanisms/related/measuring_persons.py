@@ -10,8 +10,8 @@ from synthdp.curator import Curator
 from synthdp.domain.histories import Layout
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.allocation import BudgetAllocation
-from synthdp.queries.related.person_tables import PersonTable, PersonTables
-from synthdp.queries.related.persons import whole_of_table
+from synthdp.queries.person_tables import PersonTable, PersonTables
+from synthdp.queries.persons import whole_of_table
 
 UNIT, FINER = 2**20, 8
 """Noise is added to whole numbers, so one person counts many of them, and rounding is negligible.  In the table with

@@ -59,9 +59,9 @@ from synthdp.mechanisms.survey_weights import refuse_weights
 from synthdp.mechanisms.workload import Workload, workload_of
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.progress import Progress, ProgressCallback, silent
-from synthdp.queries.related.person_tables import Grouping, Kind, PersonDistances, PersonTable, PersonTables
-from synthdp.queries.related.persons import Persons
-from synthdp.queries.related.siblings import pair_shares, pairs_of, symmetric, symmetric_stddev
+from synthdp.queries.person_tables import Grouping, Kind, PersonDistances, PersonTable, PersonTables
+from synthdp.queries.persons import Persons
+from synthdp.queries.siblings import pair_shares, pairs_of, symmetric, symmetric_stddev
 from synthdp.randomness import Generator, RandomState, generator
 from synthdp.release import Release
 from synthdp.sampling.database_model import DatabaseModel, format_of_database

@@ -23,7 +23,7 @@ from synthdp.answers.related.resolved import Asked
 from synthdp.cli.main import main
 from synthdp.domain.encoder import Numbers, decode
 from synthdp.errors import ParameterError
-from synthdp.queries.related.person_tables import Kind
+from synthdp.queries.person_tables import Kind
 
 SCHEMA = sd.DatabaseSchema(
     tables={

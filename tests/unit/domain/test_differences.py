@@ -16,7 +16,7 @@ from synthdp.domain.grid_rules_across import barriers_of
 from synthdp.domain.histories import Layout
 from synthdp.mechanisms.related.related_tables import RelatedTables
 from synthdp.privacy.loss import loss_of
-from synthdp.queries.related.person_tables import Kind, PersonTables
+from synthdp.queries.person_tables import Kind, PersonTables
 
 DAYS = ["2020-01-01", "2020-01-02", "2020-01-03"]
 

@@ -12,8 +12,8 @@ from synthdp.domain.axis import Axis
 from synthdp.domain.histories import Layout
 from synthdp.privacy.calibration import calibrate
 from synthdp.privacy.neighbors import Adjacency, Neighbors
-from synthdp.queries.related.person_tables import Grouping, Kind, PersonDistances, PersonTable, PersonTables
-from synthdp.queries.related.persons import Persons, whole_of, whole_of_table
+from synthdp.queries.person_tables import Grouping, Kind, PersonDistances, PersonTable, PersonTables
+from synthdp.queries.persons import Persons, whole_of, whole_of_table
 
 
 @pytest.fixture(scope="module", params=SCHEMAS)

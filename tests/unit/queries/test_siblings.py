@@ -14,10 +14,10 @@ from small_databases import codes_of
 import synthdp as sd
 from synthdp.domain.histories import Layout
 from synthdp.mechanisms.related.candidates import Attribute, cells_of
-from synthdp.queries.related import siblings
-from synthdp.queries.related.person_tables import Grouping, Kind, PersonTable, PersonTables
-from synthdp.queries.related.persons import Persons, whole_of_table
-from synthdp.queries.related.siblings import MOST_SIBLINGS, pair_shares, pairs_of, symmetric, symmetric_stddev
+from synthdp.queries import siblings
+from synthdp.queries.person_tables import Grouping, Kind, PersonTable, PersonTables
+from synthdp.queries.persons import Persons, whole_of_table
+from synthdp.queries.siblings import MOST_SIBLINGS, pair_shares, pairs_of, symmetric, symmetric_stddev
 
 LEVELS = {"role": ["head", "other"], "town": ["a", "b", "c"]}
 

@@ -14,7 +14,7 @@ from synthdp.mechanisms.related.groupings import FEWEST, MOST, fineness
 from synthdp.mechanisms.related.related_tables import relations_wished
 from synthdp.privacy.loss import GaussianDP
 from synthdp.privacy.neighbors import Adjacency
-from synthdp.queries.related.person_tables import Grouping, Kind, PersonTable
+from synthdp.queries.person_tables import Grouping, Kind, PersonTable
 
 LAYOUT = Layout(SCHEMAS["child of a child"])
 TWO = Grouping("two", np.array([0, 1, 1]))

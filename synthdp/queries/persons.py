@@ -74,7 +74,7 @@ def whole_of(most: int) -> int:
     """Return the whole number that stands for 1 where up to ``most`` rows share it, so that shares are nearly exact.
 
     The least common multiple of 1 ... ``most`` where that is small; else a power of two, which loses little when shares
-    are rounded down: of one's rows, or of seven times as many pairs (`synthdp.queries.related.siblings`).
+    are rounded down: of one's rows, or of seven times as many pairs (`synthdp.queries.siblings`).
     """
     return min(math.lcm(*range(1, most + 1)), max(MOST_SHARED, 1 << math.ceil(math.log2(64 * most))))
 

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from synthdp.arrays import FloatArray, IntArray
-from synthdp.queries.related.persons import Persons, Rows
+from synthdp.queries.persons import Persons, Rows
 
 MOST_SIBLINGS = 8
 """Most rows of a parent that form pairs; a row is related to at most one less earlier rows.  A safety limit of time."""

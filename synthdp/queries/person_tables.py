@@ -3,7 +3,7 @@
 A person has several rows, so that a plain count of rows moves by as many.  Here the rows that a person has in a table share
 one, whichever rows they belong to: each of m rows counts 1/m, each of k steps from a row to the next 1/k, each of k pairs
 of rows without an order 1/k, and where the cells of a person are known to differ, as by period, 1/sqrt(m).  Weights are
-whole numbers (`synthdp.queries.related.persons`), so that sums and sensitivities are exact (docs/proofs/persons.md).
+whole numbers (`synthdp.queries.persons`), so that sums and sensitivities are exact (docs/proofs/persons.md).
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from synthdp.domain.histories import Layout
 from synthdp.errors import ParameterError
 from synthdp.queries.linear import Counting
 from synthdp.queries.norms import LARGEST_DENOMINATOR, Norms, RecordBounds, expectations
+from synthdp.queries.persons import Persons, whole_of_table
 from synthdp.queries.protocol import check_overflow
-from synthdp.queries.related.persons import Persons, whole_of_table
-from synthdp.queries.related.siblings import pair_shares, pairs_of
+from synthdp.queries.siblings import pair_shares, pairs_of
 
 RANKS = 2**16
 """The whole number that stands for rank 1 (the largest value), so that sums of ranks are exact.  A convention."""

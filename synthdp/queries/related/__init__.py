@@ -1,1 +1,0 @@
-"""Statistics of persons with rows in several tables: each a record map over a whole person."""
