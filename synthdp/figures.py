@@ -76,6 +76,8 @@ def entry(name: str, text: str) -> list[str]:
 def text_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, left: Sequence[int] = ()) -> list[str]:
     """Return a table for a terminal: the first cell of a row is wrapped where the line would be wider than `WIDTH`.
 
+    Words are not broken, so that one of more than `LEAST_NAME` letters can make a line wider.
+
     Parameters
     ----------
     heads
