@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def render(template: str, **values: Any) -> Markup:
-    """Return a template of this folder, filled in, as escaped markup.
+    """Return a template of the folder `templates`, filled in, as escaped markup.
 
     Parameters
     ----------
@@ -28,11 +28,11 @@ def render(template: str, **values: Any) -> Markup:
 
 @cache
 def _environment() -> Environment:
-    """Return the jinja2 environment of this folder's templates, which escapes every value; it is made once."""
+    """Return the jinja2 environment of the templates, which escapes every value; it is made once."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     return Environment(
-        loader=PackageLoader("synthdp", "markup"),
+        loader=PackageLoader("synthdp", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
