@@ -118,7 +118,10 @@ def numbers_at(column: Column, indices: AnyArray) -> tuple[AnyArray, BoolArray]:
 
 @lru_cache(maxsize=8)
 def grid_numbers(column: Column) -> tuple[AnyArray, BoolArray]:
-    """Return `numbers_at` of every grid point, (grid.size,) each, read-only and cached."""
+    """Return the exact number at every grid point, and whether rules apply to it, (grid.size,) each; see `numbers_at`.
+
+    Both are read-only, as they are cached: every rule about the column needs them.
+    """
     numbers, bound = numbers_at(column, np.arange(grid_of(column).size))
     numbers.flags.writeable = bound.flags.writeable = False
     return numbers, bound

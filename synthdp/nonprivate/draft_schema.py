@@ -355,7 +355,11 @@ def _shown(kind: Column, value: Any) -> str:
 
 
 def _settings(name: str, kind: Column, seen: Seen) -> Entry:
-    """Return the settings of a drafted column: type, bounds or levels, and a comment."""
+    """Return the settings of a drafted column: type, bounds or levels, and a comment.
+
+    The first case that fits counts, so a case of few columns (identifiers, codes, few values) comes before the general
+    case of its type.  A column without any value is drafted as open categories.
+    """
     if not seen.present:
         return {"type": "categorical", "levels": None, "comment": OF_NOTHING}
     match kind:

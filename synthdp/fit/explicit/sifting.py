@@ -63,7 +63,10 @@ class Sifting:
         check_share("tolerance", self.tolerance)
 
     def solve(self, problem: FitProblem) -> FitResult:
-        """Return weights with the least misfit; see `Solver.solve`.
+        """Return weights with the least weighted L1 distance from the noisy answers; see `Solver.solve`.
+
+        Programs over a few support points grow by the points that violate the dual most, until the dual bound proves the
+        weights optimal, or `pivots` are used up.
 
         Raises
         ------

@@ -368,10 +368,10 @@ class AdaptiveMarginals(HasPrivacyCost):
         ]
 
     def _optimum_of_groups(self, known: Knowledge, workload: Workload) -> Optimum | None:
-        """Return the best unbiased plan for measuring all interactions of the grouped columns.
+        """Return the best unbiased plan for measuring all interactions of the columns over their coarse bins.
 
-        Where it `pays`, it replaces the rounds of chosen tables.  ``None`` where `optimum_of` does not apply, such as
-        to too large domains.
+        The plan replaces the rounds of chosen tables if its expected error is small (`Optimum.pays`).  ``None`` without
+        Gaussian noise, for a domain of too many cells or a workload of too many tables, or if no two columns vary.
         """
         pooled = known.pooled_effects
         counted = gls_total(known.one_way_tables)[1] ** -2

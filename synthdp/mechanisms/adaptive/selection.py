@@ -216,7 +216,11 @@ class _Together:
         )
 
     def gains(self, stddev: float) -> FloatArray:
-        """Return the gain of each candidate at noise ``stddev``, (candidates,); see `Candidate.gain`."""
+        """Return the gain of each candidate at noise ``stddev``, (candidates,): the weighted L1 error that it saves.
+
+        Candidates of many cells are asked one by one, by `Candidate.gain`; the cells of all others are summed at once,
+        which takes less time.
+        """
         found = np.zeros(len(self.candidates))
         found[self.large] = [self.candidates[i].gain(stddev) for i in self.large]
         noise = stddev * self.noise
