@@ -263,11 +263,11 @@ def epsilon_bound(hits: int, runs: int, false_hits: int, false_runs: int, *, del
     Parameters
     ----------
     hits, runs
-        How often it came, of how many, where it should be likely.
+        Number of releases with the event, and of all releases, of the table where it should be likely (P).
     false_hits, false_runs
-        The same on the other table.
+        Number of releases with the event, and of all releases, of the neighbouring table (Q).
     delta, confidence
-        Of the claim; of the bound.
+        The claimed delta, and the probability that the bound holds.
     """
     likely, rare = _clopper_pearson(hits, runs, false_hits, false_runs, confidence=confidence)
     return max(0.0, math.log((likely - delta) / rare)) if likely > delta else 0.0

@@ -164,6 +164,7 @@ def plan_database(
     for one, stddev in zip(tables, stddevs, strict=True):
         if one.kind is Kind.ONE and not one.attribute.startswith("#"):
             name = layout.schema.names[one.table]
+            # half of the L1 error over the cells; each person counts once, so rows beyond one a person add nothing
             error = 0.5 * math.prod(one.sizes(layout)) * MEAN_ABS * float(stddev) / min(persons, guessed[name])
             by_column[name][one.attribute] = min(1.0, error)
             points = layout.axis(one.table, one.attribute).points

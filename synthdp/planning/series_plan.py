@@ -71,11 +71,13 @@ def plan_series(
         factor = stage.factor(at_most)
         first = stage.mu(factor, spent, at_most, mu=mu)
         spent = spent + stage.costs(factor, periods, at_most) * first**2
+        # the noise variance of one answer: its sensitivity over its mu; the first answer merges all earlier periods of a unit
         unit = int(factor[0, 0]) ** 2 * min(at_most, stage.start + 1) ** 2 * (mu / first) ** 2
         prefix = prefix_covariance(factor) * unit
         for i, t in enumerate(range(stage.start, stage.last + 1)):
             so_far[t] = prefix[i, i]
             before = so_far[t - 1] if t else 0.0
+            # a period's rows are a difference of two totals, whose noise is correlated within a stage only
             alone[t] = prefix[i, i] + before - (2 * prefix[i, i - 1] if i else 0.0)
     numbers = range(1, periods + 1)
     frame = dataframe({

@@ -57,7 +57,10 @@ class Account:
         return self._loss(main, delta) if main > 0 else None
 
     def _loss(self, main: float, delta: float) -> PrivacyLoss:
-        """Return the loss of the budget's kind with these components; a delta within rounding of 0 is 0."""
+        """Return the loss of the budget's kind from its `components`: ``main`` is epsilon, rho or mu^2.
+
+        A delta of Gaussian DP within rounding of 0 is 0, since a sum of parts may miss 0 by a rounding error.
+        """
         match self.budget:
             case PureDP():
                 return PureDP(main)

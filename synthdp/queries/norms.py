@@ -166,6 +166,7 @@ def column_norms(columns: AnyArray) -> Norms:
     squares = size * size
     if len(size) * linf**2 < LARGEST_WHOLE:
         return Norms(int(size.sum(axis=0).max()), int(squares.sum(axis=0).max()), linf)
+    # sums of squares may exceed 64 bits: low and high halves of the squares are summed apart, and joined as a Python int
     low = (squares & (LARGEST_CHANGE - 1)).sum(axis=0)
     high = (squares >> _HALF_WORD).sum(axis=0) + (low >> _HALF_WORD)
     low &= LARGEST_CHANGE - 1

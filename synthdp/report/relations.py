@@ -273,7 +273,11 @@ class Relations:
             )
 
     def _of_products(self) -> None:
-        """Add the evidence of measured mean products of two columns' scores."""
+        """Add the evidence of measured mean products of two columns' scores, which show a linear part of a relation.
+
+        The deviation is one number: the measured mean product less the product of the model's means, which independent
+        columns would have.  Its variance is the noise, and chance: the product of the scores' variances over the rows.
+        """
         total = max(self.direct.total[0], 1.0)
         for measured in self.direct.products:
             scores = [np.asarray(one) / measured.queries.resolution for one in measured.queries.scores]
@@ -293,7 +297,7 @@ class Relations:
                 shape = tuple(self.model.domain.shape[k] for k in (low[0], high[0]))
                 joint = np.asarray(self.model.distribution.marginal((low[0], high[0]))).reshape(shape)
                 each = np.outer(scores[low[1]], scores[high[1]])
-                if isinstance(measured.queries, PairProducts):
+                if isinstance(measured.queries, PairProducts):  # products of rows were clipped before they were summed
                     most = measured.queries.most / measured.queries.denominator
                     each = np.clip(each, -most, most)
                 shown = float((each * joint).sum()) - means[a] * means[b]

@@ -140,7 +140,7 @@ class Interval:
     special: tuple[float, ...] = ()
 
     def held(self, number: float) -> int | float | None:
-        """Return the number itself, since every number within the bounds is a value; ``None`` beyond, unless it is special."""
+        """Return the number itself, as all numbers within the bounds are values; ``None`` beyond, unless it is special."""
         return number if self.lower <= number <= self.upper or number in self.special else None
 
     def any_between(self, low: float | None, high: float | None) -> bool:

@@ -159,7 +159,7 @@ class Datetime(Known):
         )
 
     def in_words(self) -> str:
-        """Return a phrase for the column's type and the days of its bounds, if declared, for receipts and lists of columns."""
+        """Return a phrase for the column's type and the days of its declared bounds, for receipts and lists of columns."""
         return "moment" if self.lower is None else f"moment, {str(self.lower)[:10]} to {str(self.upper)[:10]}"
 
 

@@ -170,16 +170,17 @@ def _ridge_of_interaction(domain: Domain, candidate: Candidate, effect: NoisyTab
 def measure_interactions(known: Knowledge, account: Curator, best: Optimum) -> Knowledge:
     """Measure the number of rows again, then all main effects and interactions of an optimal plan in one question.
 
-    Each has the noise that the plan gives it.  Costs all that is left, for the curator's neighbours.
+    Each effect has the noise stddev that the plan gives it.  Costs all that is left, for the curator's neighbours.  A plan
+    with the share 0 for the number of rows leaves its earlier estimate as it is.
 
     Parameters
     ----------
     known
-        What was learned so far.
+        The noisy answers and the state of the allocation so far.
     account
-        Whom to ask.
+        The curator that answers.
     best
-        Which noise each may have.
+        The plan: noise stddevs by effect, and the share for the number of rows.
     """
     if best.total_share > 0:
         part, left = known.left.take(known.left.share * best.total_share)

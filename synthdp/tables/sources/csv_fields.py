@@ -180,12 +180,12 @@ def read_texts(
     named
         Texts that stand for a missing value even in a column that names rows or persons.
     missing
-        Those that do so in other columns, with spaces around them or not.
+        Texts that stand for a missing value in all other columns, with spaces around them or not.
     plain
-        What every text is brought to first.
+        Function that every text goes through first, such as one that removes an escape of formulas.
     older
-        Whether bytes that are no UTF-8 are in `OLDER`, except in a column that names rows or persons, where different
-        bytes stay different.
+        Whether bytes that are not UTF-8 are read as Windows text (`OLDER`).  In a column that names rows or persons they
+        are not, so that different bytes stay different persons.
     """
     texts = found.levels if plain is None else [plain(text) for text in found.levels]
     codes = found.codes
