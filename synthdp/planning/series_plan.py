@@ -71,7 +71,7 @@ def plan_series(
         factor = stage.factor(at_most)
         first = stage.mu(factor, spent, at_most, mu=mu)
         spent = spent + stage.costs(factor, periods, at_most) * first**2
-        # the noise variance of one answer: its sensitivity over its mu; the first answer merges all earlier periods of a unit
+        # the noise variance of one answer: its sensitivity over its mu; the first answer merges a unit's earlier periods
         unit = int(factor[0, 0]) ** 2 * min(at_most, stage.start + 1) ** 2 * (mu / first) ** 2
         prefix = prefix_covariance(factor) * unit
         for i, t in enumerate(range(stage.start, stage.last + 1)):
