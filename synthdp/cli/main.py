@@ -448,7 +448,7 @@ def _literal(column: Column, cell: str) -> str | None:
 
     from synthdp.domain.encoder import Labels
     from synthdp.domain.grid import has_labels, labels_of
-    from synthdp.tables.columns.parse import declared
+    from synthdp.tables.parse import declared
 
     if column.names_rows:
         return _quoted(cell)

@@ -12,7 +12,7 @@ import numpy as np
 
 from synthdp.arrays import AnyArray, BoolArray, GridIndices, IntArray
 from synthdp.domain.encoder import Labels, RawColumn, labels_of_numbers
-from synthdp.tables.columns.plain import plain, written
+from synthdp.tables.plain import plain, written
 
 _HASHED = 1 << 16
 """Rows whose hexadecimal text is held in memory at once while rows are hashed.  A safety limit on memory."""

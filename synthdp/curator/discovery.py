@@ -59,8 +59,8 @@ from synthdp.schema.columns import (
     Untyped,
 )
 from synthdp.schema.schema import Schema
-from synthdp.tables.columns.parse import declared
-from synthdp.tables.columns.plain import quantity_of
+from synthdp.tables.parse import declared
+from synthdp.tables.plain import quantity_of
 
 KIND_SHARE = 0.1
 """Share of an untyped column's budget for a histogram of its values' types (dates, decimals, texts ...).  More tells

@@ -40,7 +40,7 @@ from synthdp.schema.columns import (
 from synthdp.schema.csv_format import DOUBTFUL_MISSING, USUAL_MISSING, CsvFormat, checked_missing, is_missing
 from synthdp.schema.numbers import MOST_DECIMALS
 from synthdp.schema.public_documents import whole_number
-from synthdp.tables.columns.parse import declared
+from synthdp.tables.parse import declared
 from synthdp.tables.source import Source, TextSource
 
 _DAY = re.compile(r"\s*\d{4}-\d\d-\d\d")

@@ -19,7 +19,7 @@ from synthdp.errors import DataError, FormatError
 from synthdp.schema.column import Column, Fresh, Interval
 from synthdp.schema.columns import Continuous
 from synthdp.schema.schema import Schema
-from synthdp.tables.columns.plain import without_misfits
+from synthdp.tables.plain import without_misfits
 from synthdp.tables.refusals import instead_of
 from synthdp.tables.source import ArrowTyped, Source
 from synthdp.tables.sources.dataframe import FrameSource, library_named

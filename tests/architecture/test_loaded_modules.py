@@ -20,7 +20,7 @@ MOST_MODULES = 170
 """Of a default release from import to report and plan, packages among them; 170 when this was written and the aim."""
 
 NOT_NEEDED = (
-    "answers.related", "cli", "fit.explicit", "fit.moment_fits", "nonprivate", "page", "queries.person_tables",
+    "answers.related", "cli", "fit.explicit", "nonprivate", "page", "queries.person_tables",
     "queries.persons", "works",
 )  # fmt: skip
 """Folders and modules that a default release of one declared table has no use for."""

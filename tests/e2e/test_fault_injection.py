@@ -38,7 +38,7 @@ SALVAGED = "a table with a note"
 NEVER = ("nothing", "a table")
 """What no fault may leave: nothing, or a table that does not say that something failed."""
 
-OF_A_VALUE = ("synthdp.tables.columns.plain:_written", "synthdp.tables.columns.plain:_number")
+OF_A_VALUE = ("synthdp.tables.plain:_written", "synthdp.tables.plain:_number")
 """What a hostile key's own code may make fail: its row is a person's like any other, and nothing tells of it."""
 
 ROWS = 60

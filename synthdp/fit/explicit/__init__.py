@@ -1,1 +1,1 @@
-"""Fits to weights on listed support points."""
+"""Fits to weights on listed points: of L1 programs, of sparse answers and of noisy moments."""

@@ -18,7 +18,7 @@ from synthdp.errors import FormatError
 from synthdp.schema.column import Column
 from synthdp.schema.times import RESOLUTIONS
 from synthdp.tables.columns import cast as casting
-from synthdp.tables.columns.parse import (
+from synthdp.tables.parse import (
     all_missing,
     declared,
     misfits,
@@ -28,7 +28,7 @@ from synthdp.tables.columns.parse import (
     whole_numbers,
     written_numbers,
 )
-from synthdp.tables.columns.plain import NANOSECONDS, Opaque, labels_of_objects, text_of_bytes
+from synthdp.tables.plain import NANOSECONDS, Opaque, labels_of_objects, text_of_bytes
 from synthdp.tables.refusals import instead_of, reading
 
 _NOT_NULL = " not null"

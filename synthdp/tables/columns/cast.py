@@ -20,7 +20,7 @@ from synthdp.domain.grid import bounds_of, grid_of
 from synthdp.errors import FormatError
 from synthdp.schema.column import Column, Fresh, Level, Levels
 from synthdp.schema.times import CALENDAR
-from synthdp.tables.columns.parse import MICROSECONDS, text_of_level
+from synthdp.tables.parse import MICROSECONDS, text_of_level
 from synthdp.tables.refusals import instead_of
 
 LARGEST_NANO = 2**63 // 1000 - 1

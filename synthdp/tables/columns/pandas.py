@@ -16,7 +16,7 @@ from synthdp.errors import FormatError
 from synthdp.schema.column import Column
 from synthdp.schema.plain_values import micros_of_ticks
 from synthdp.tables.columns import cast as casting
-from synthdp.tables.columns.parse import (
+from synthdp.tables.parse import (
     all_missing,
     declared,
     some,
@@ -25,7 +25,7 @@ from synthdp.tables.columns.parse import (
     whole_numbers,
     written_numbers,
 )
-from synthdp.tables.columns.plain import labels_of_objects
+from synthdp.tables.plain import labels_of_objects
 from synthdp.tables.refusals import instead_of
 
 _CATEGORY = re.compile(r"category\[(?P<levels>.*?)(?P<ordered>, ordered)?\]")

@@ -14,8 +14,8 @@ from synthdp.domain.grid import has_labels
 from synthdp.errors import FormatError
 from synthdp.schema.column import Column
 from synthdp.tables.columns import cast as casting
-from synthdp.tables.columns.parse import all_missing, declared, misfits, some, times, written_numbers
-from synthdp.tables.columns.plain import labels_of_objects, text_of_bytes
+from synthdp.tables.parse import all_missing, declared, misfits, some, times, written_numbers
+from synthdp.tables.plain import labels_of_objects, text_of_bytes
 from synthdp.tables.refusals import instead_of
 
 _PARAMETERS = re.compile(r"(?P<name>\w+)\((?P<inside>.*)\)")

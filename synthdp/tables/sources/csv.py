@@ -27,7 +27,7 @@ from synthdp.files import replacing
 from synthdp.schema.columns import Column
 from synthdp.schema.csv_format import CsvFormat, check_delimiter, check_encoding, checked_missing
 from synthdp.tables.columns.cast import zoned
-from synthdp.tables.columns.plain import Opaque, text_or_opaque
+from synthdp.tables.plain import Opaque, text_or_opaque
 from synthdp.tables.refusals import instead_of
 from synthdp.tables.source import BLOCK_ROWS
 from synthdp.tables.sources.csv_fields import header_names, open_text, read_texts, records_of, text_blocks

@@ -24,8 +24,8 @@ from synthdp.domain.grid import labels_of
 from synthdp.errors import DataError, FormatError
 from synthdp.schema.column import Column
 from synthdp.schema.csv_format import CsvFormat, is_missing
-from synthdp.tables.columns.parse import declared, text_of_level
-from synthdp.tables.columns.plain import text_or_opaque
+from synthdp.tables.parse import declared, text_of_level
+from synthdp.tables.plain import text_or_opaque
 from synthdp.tables.refusals import instead_of, reading
 
 MOST_LINES = 10_000

@@ -23,8 +23,8 @@ from synthdp.queries.protocol import Statistic
 from synthdp.schema.columns import Categorical, Column, Identifier
 from synthdp.schema.schema import Schema
 from synthdp.tables.columns.arrow import read
-from synthdp.tables.columns.parse import declared
-from synthdp.tables.columns.plain import labels_of_objects
+from synthdp.tables.parse import declared
+from synthdp.tables.plain import labels_of_objects
 from synthdp.tables.refusals import asking, inserting, reading
 from synthdp.tables.source import Bound
 from synthdp.tables.sources.dataframe import FrameSource

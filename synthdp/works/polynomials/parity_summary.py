@@ -23,10 +23,10 @@ from synthdp.checks import check_share
 from synthdp.codec import file_form
 from synthdp.errors import InternalError, ParameterError
 from synthdp.fit.consistency import make_consistent
+from synthdp.fit.explicit.moment_fits import MomentRange, average_range, max_entropy, max_entropy_sensitivity
 from synthdp.fit.explicit.problem import FitProblem
 from synthdp.fit.explicit.registry import solved
 from synthdp.fit.max_entropy import MaxEntropy
-from synthdp.fit.moment_fits import MomentRange, average_range, max_entropy, max_entropy_sensitivity
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.cell_model import CellModel
 from synthdp.mechanisms.estimate import Estimate, bracketed

@@ -20,8 +20,8 @@ from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain, axis_of
 from synthdp.domain.grid import grid_of
 from synthdp.fit.averages import averages_in_domain, out_of_domain_shares, out_of_domain_terms
+from synthdp.fit.explicit.moment_fits import chebyshev_moments, product_max_entropy
 from synthdp.fit.explicit.registry import AUTO
-from synthdp.fit.moment_fits import chebyshev_moments, product_max_entropy
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.row_count import RowCount
 from synthdp.privacy.calibration import calibrate

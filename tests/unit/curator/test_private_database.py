@@ -18,7 +18,7 @@ from synthdp.curator.contribution import joined
 from synthdp.domain.encoder import Labels
 from synthdp.domain.histories import NO_PARENT_ROW, REPEATED_ROW, STATE, Layout
 from synthdp.privacy.neighbors import Adjacency
-from synthdp.tables.columns.plain import written
+from synthdp.tables.plain import written
 from synthdp.tables.sources.file_source import source_at
 
 LAYOUTS = {name: Layout(schema) for name, schema in SCHEMAS.items()}

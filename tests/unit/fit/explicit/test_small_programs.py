@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from synthdp.fit.explicit.linear_program import optimum
-from synthdp.fit.moment_fits import average_range, max_entropy, max_entropy_sensitivity
+from synthdp.fit.explicit.moment_fits import average_range, max_entropy, max_entropy_sensitivity
 from synthdp.works.polynomials.polynomials import best_coefficients, fourier_coefficients, krawtchouk
 
 CUBE = (np.arange(8)[:, None] >> np.arange(3)) & 1

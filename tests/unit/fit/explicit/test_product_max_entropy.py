@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from synthdp.errors import ParameterError
-from synthdp.fit.moment_fits import chebyshev_grid, chebyshev_moments, product_max_entropy
+from synthdp.fit.explicit.moment_fits import chebyshev_grid, chebyshev_moments, product_max_entropy
 
 GRID = chebyshev_grid()
 

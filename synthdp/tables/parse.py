@@ -22,7 +22,7 @@ from synthdp.domain.grid import has_labels, labels_of
 from synthdp.schema.column import Column
 from synthdp.schema.plain_values import length_of_text, micros_of_ticks
 from synthdp.schema.times import RESOLUTIONS
-from synthdp.tables.columns.plain import Opaque, micros_of
+from synthdp.tables.plain import Opaque, micros_of
 
 MICROSECONDS = {"D": RESOLUTIONS["D"], "s": RESOLUTIONS["s"], "ms": RESOLUTIONS["ms"], "us": 1}
 """Microseconds in each unit of time that columns come in, except nanoseconds."""
