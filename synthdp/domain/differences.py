@@ -102,7 +102,11 @@ def _leads_to(found: Mapping[Place, Difference], place: Place, end: Place) -> bo
 
 
 def _difference(schema: DatabaseSchema, condition: Condition) -> Difference | None:
-    """Return the difference that a rule "one day is at most another" suggests; ``None`` if it is not of that kind."""
+    """Return the difference of two days that a rule "one day is at most another" suggests, to be drawn with the rows.
+
+    The second day is the one that follows from the first and the difference.  ``None`` for any other rule, for columns
+    that are no days, if the second column orders the rows of its table, or if the rule leaves one difference only.
+    """
     first, second = condition.above, condition.below
     period = _period(schema, second[0])
     if first[0] == second[0] and second[1] == period:  # periods are drawn before all columns of their row

@@ -39,8 +39,8 @@ def mask_of_values(column: Column, values: object, *, name: str = "") -> BoolArr
     values
         One value or a list of values, where ``None`` is the missing value; for an ordered column also ``(lower,
         upper)``, both inclusive, with ``None`` for no end on that side.  A range within one grid point stands for that
-        grid point.  Special values in it that lie between the column's bounds belong to it: they are numbers that stand
-        out; those beyond are codes.
+        grid point.  Special values between the column's bounds are numbers and belong to a range around them; special
+        values beyond the bounds are codes and belong to none.  Or an `Allowed`, whose ready-made mask is returned.
     name
         What errors call the column.
 

@@ -19,7 +19,8 @@ from synthdp.queries.contingency import NoisyTable, Shape
 _TINY = 1e-300
 """Smallest expected count whose logarithm is taken.  A numerical tolerance."""
 _MAX_STEPS = 100
-"""Most Newton iterations of one step.  A numerical tolerance."""
+"""Most Newton iterations of one step; they converge quadratically, so the limit only ends a faulty step.  A safety
+limit."""
 _SETTLED = 1e-6
 """Error of each cell's log-count, and of the total as a fraction of it, below which an iteration has converged.  A
 numerical tolerance.

@@ -171,7 +171,11 @@ class Continuous(Known):
         return evenly_spaced(lower, upper, spacing(self.decimals, self.step), special=self.special)
 
     def check(self, where: str) -> None:
-        """Raise SchemaError unless bounds, special values, decimals and step are consistent."""
+        """Raise SchemaError unless bounds, special values, decimals and step are consistent.
+
+        Bounds must differ as floats, unless they are equal and the values evenly spaced: an interval needs a width, and
+        a column of one number does not.
+        """
         _check_numbers(self, where)
         one = self.lower is not None and self.upper is not None and float(self.lower) == float(self.upper)
         if one and (self.lower != self.upper or not self.is_even):

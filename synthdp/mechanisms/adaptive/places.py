@@ -203,9 +203,10 @@ def _relation(model: Distribution, by: int, other: int) -> FloatArray:
 
 
 def _noisy_places(known: Knowledge, level: PlaceLevel, above: IntArray, place: int) -> NoisyPlaces:
-    """Return the noisy tables of one step of the hierarchy without misfits, as `descended` takes them.
+    """Return the noisy rows of each place of one level, and its noisy tables with other columns, without misfits.
 
-    ``above`` is the coarser place of each cell of the places' column, ``place`` that column.
+    A place's rows are the mean, weighted by precision, of its one-way counts and of the sums of its tables.  ``above`` is
+    the coarser place of each cell of the places' column, ``place`` that column's position.
     """
     count = int(level.groups.max()) + 1
     parents = np.zeros(count, np.int64)

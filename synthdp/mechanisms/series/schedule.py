@@ -67,17 +67,17 @@ class Stage:
     def mu(self, factor: IntArray, spent: FloatArray, at_most: int, *, mu: float) -> float:
         """Return how much the stage's first answers may cost (in Gaussian DP), given what earlier stages cost.
 
-        It is the most that keeps all stages together within the budget for every person; of the first stage, within its
-        part.
+        It is the most that keeps all stages together within the budget for every person.  The first stage stays within
+        its `part`, a fraction of mu^2, since squares of mu add up.
 
         Parameters
         ----------
         factor
-            Of this plan.
+            The matrix by which this stage's periods share noise.
         spent
-            (T, T) costs of earlier plans, as a square of mu.
+            (T, T) costs of earlier stages by pairs of periods, as squares of mu.
         at_most
-            In how many periods a unit may have rows.
+            Most periods in which a unit may have rows.
         mu
             The whole budget.
         """
