@@ -66,6 +66,9 @@ QUESTIONS = {
 BLOCK = 1 << 16
 """Bytes of a file that are sent in one piece.  A safety limit of memory."""
 
+LEAST_EPSILON, MOST_EPSILON, MOST_DELTA = 0.001, 100, 0.01
+"""Least and largest epsilon, and largest delta, that the forms take.  Safety limits: numbers beyond are typing errors."""
+
 LEAST_RELEASES = 1000
 """Smallest number of releases whose deltas fit under a new cap.  A safety limit: the default delta of 1e-9 then adds up
 to 1e-6."""
@@ -90,9 +93,9 @@ async def make_plan(site: Site, request: Request) -> Response:
     typed = fields(request)
     rows = whole("the number of rows", number_of(typed.get("rows", "")), least=1, most=10**9)
     delta = number_of(typed.get("delta", "") or "1e-9")
-    check_number("delta", delta, least=0, below=0.01)
+    check_number("delta", delta, least=0, below=MOST_DELTA)
     free = number_of(typed.get("epsilon", "").strip() or "1")
-    check_number("epsilon", free, least=0.001, most=100)
+    check_number("epsilon", free, least=LEAST_EPSILON, most=MOST_EPSILON)
     neighbors = neighbors_named(typed.get("neighbors", "add_remove")).value
     with site.project.changing() as project:
         told = {"epsilon": None, "delta": delta, "neighbors": neighbors, "rows": rows}
@@ -206,10 +209,12 @@ def _cap_before_the_first_spend(site: Site, text: str) -> None:
     most = float(number_of(text))
     if most < promise["epsilon"]:
         raise ParameterError(f"The cap must cover this release: at least ε = {promise['epsilon']:g}.")
-    check_number("the cap", most, least=0.001, most=100)
+    check_number("the cap", most, least=LEAST_EPSILON, most=MOST_EPSILON)
     _cap(
         site,
-        synthdp.ApproxDP(most, min(0.01, promise["delta"] * max(LEAST_RELEASES, math.ceil(most / promise["epsilon"])))),
+        synthdp.ApproxDP(
+            most, min(MOST_DELTA, promise["delta"] * max(LEAST_RELEASES, math.ceil(most / promise["epsilon"])))
+        ),
     )
 
 

@@ -228,7 +228,7 @@ def _shares_of_numbers(name: str, raw: Numbers, known: FloatArray, *, spacing: f
     low, high = zoomed(float(known.min()), float(known.max()), middle)
     axis = axis_between(low, high, spacing=spacing)
     ends = axis.ends
-    places = np.floor((known - axis.start) / axis.step + 1e-9)
+    places = np.floor((known - axis.start) / axis.step + 1e-9)  # a number that rounding moved below an end is above it
     inside = (places >= 0) & (places < axis.count)
     shares = 100 * np.bincount(places[inside].astype(np.int64), minlength=axis.count) / rows
     texts = [in_figures(end, digits=6) for end in ends]
@@ -418,7 +418,8 @@ def _median(answers: Answers, column: Column) -> str:
         shown = _times(column, ends)
     else:
         numbers = [float(end) for end in ends]
-        shown = [precise_to(number, max(10.0 * column.whole, (numbers[2] - numbers[1]) / 2)) for number in numbers]
+        least = 10.0 * column.whole  # an error of 10 leaves no decimals, as whole numbers have none
+        shown = [precise_to(number, max(least, (numbers[2] - numbers[1]) / 2)) for number in numbers]
     known = answers.stddev[at] == answers.stddev[at] and len(set(shown)) > 1  # not NaN
     return f"median {shown[0]}" + (f" ({shown[1]} to {shown[2]})" if known else "")
 

@@ -1,4 +1,8 @@
-"""A picture for a notebook: a chart of the report as a complete SVG document."""
+"""A picture for a notebook: a chart of the report as a complete SVG document.
+
+Bare numbers in the functions that draw are lengths in SVG units, or fractions of a bar or of a box: conventions of the
+layout.
+"""
 
 from __future__ import annotations
 
@@ -223,7 +227,10 @@ def _grid(
 
 
 def _top(shown: Sequence[Bar]) -> float:
-    """Return the largest share, interval end or compared share of some bars, at most 100 %: the end of their axis."""
+    """Return the largest share, interval end or compared share of some bars, at most 100 %: the end of their axis.
+
+    It is above 0 also for bars without rows, since lengths are divided by it.
+    """
     ends = [end for bar in shown for end in (bar.share, bar.high, bar.beside) if math.isfinite(end)]
     return min(max([*ends, 1e-9]), 100.0)
 

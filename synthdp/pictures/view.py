@@ -149,7 +149,10 @@ class PlotAxis:
         return [float(f"{self.start + self.step * k:.15g}") for k in range(self.count + 1)]
 
     def place(self, value: float) -> int:
-        """Return the number of a value's bin, which lies outside of 0 to ``count`` - 1 for values beyond the axis."""
+        """Return the number of a value's bin, which lies outside of 0 to ``count`` - 1 for values beyond the axis.
+
+        A value that lies below an end by a rounding error (1e-9 of a bin) belongs to the bin above.
+        """
         return math.floor((value - self.start) / self.step + 1e-9)
 
     def marks(self) -> tuple[tuple[float, str], ...]:
@@ -182,11 +185,12 @@ def axis_between(low: float, high: float, *, spacing: float = 0.0, most: int = F
     """
     finest = SINGLE if spacing and high - low < SINGLE * spacing else FINEST
     bins = finest if most >= FINEST else max(most, COARSEST)
+    # at least 1e-12 of the values, so that floats tell the ends of bins apart; 1e-9 allows for rounding errors below
     step = round_step(max((high - low) / bins, spacing, 1e-12 * max(abs(low), abs(high), 1e-300)))
     if spacing:
         step = spacing * math.ceil(step / spacing - 1e-9)
     start = step * math.floor(low / step + 1e-9)
-    single = bool(spacing) and step < 1.5 * spacing
+    single = bool(spacing) and step < 1.5 * spacing  # a step is a whole multiple of the spacing: here it is the spacing
     steps = (high - start) / step
     count = math.floor(steps + 1e-9) + 1 if spacing else max(1, math.ceil(steps - 1e-9))
     return PlotAxis(start=start, step=step, count=count, single=single)

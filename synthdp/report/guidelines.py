@@ -266,7 +266,7 @@ def sp_800_226(release: Release[Any], *, fingerprint: str) -> list[tuple[str, st
 def registry_entry(release: Release[Any], about: About, *, fingerprint: str, columns: int) -> dict[str, Any]:
     """Return a draft entry for the registry of OpenDP and NIST as a document, filled in from the release."""
     card, receipt = privacy_card(release, fingerprint=fingerprint), release.receipt
-    names = {"ε": "epsilon", "δ": "delta", "ρ": "rho"}
+    names = {"ε": "epsilon", "δ": "delta", "ρ": "rho"}  # the registry has no parameter μ: `VARIANTS` calls it "Custom"
     parameters = {names[name]: value for name, value in card["parameters"].items() if name in names}
     basic = {
         "name": about.title,

@@ -271,7 +271,9 @@ class PrivateBoosting(HasPrivacyCost):
 
         The next round's table is fitted to these queries. Costs ``spend`` for each draw.
         """
-        good = self.accuracy * rows * queries.denominator * RESOLUTION
+        good = (
+            self.accuracy * rows * queries.denominator * RESOLUTION
+        )  # scores rise from this error to twice this error
         halfwidth = max(1, round(good / 2))
         scores = BoostingScores(FittingRows(queries), np.array(expected), round(1.5 * good), halfwidth, RESOLUTION)
         return np.array([account.select(scores, spend=spend, step="draw") for _ in range(self.drawn)], np.int64)

@@ -63,7 +63,7 @@ class GaussianKernels:
     weights
         (k, J) weights of the kernels.
     sigma
-        Width of all kernels, from 1e-100 to 1e100.
+        Width of all kernels, from 1e-100 to 1e100, so that its square stays within the range of floats.
 
     Raises
     ------
@@ -193,7 +193,7 @@ def kernel_smoothness(sigma: float) -> int:
     below 1/sqrt(2), where K is 1 nevertheless; `kernel_bound` returns B there.
     """
     check_width(sigma)
-    return int(min(MAX_ORDER, max(1, math.floor(2 * sigma**2 * (1 + 1e-12)))))
+    return int(min(MAX_ORDER, max(1, math.floor(2 * sigma**2 * (1 + 1e-12)))))  # sigma = sqrt(K / 2) gives K
 
 
 def kernel_bound(smoothness: int, *, sigma: float) -> float:
@@ -310,7 +310,8 @@ def kernel_degrees(
 def kernel_norm(*, sigma: float, d: int) -> float:
     """Return the largest Euclidean norm of a kernel's coefficients except the constant, over centres (c, ..., c).
 
-    Times the noise of an average, it is the noise of the worst kernel's answer among these.
+    Times the noise of an average, it is the noise of the worst kernel's answer among these. Centres c from 0 to 1
+    suffice, because -c has coefficients of the same size.
     """
     x = np.cos((np.arange(_NODES) + 0.5) * np.pi / _NODES)
     centres = np.linspace(0.0, 1.0, _CENTRES)

@@ -382,8 +382,8 @@ def _tilted(
 ) -> list[FloatArray]:
     """Return the columns' densities, (points,) each, at the shared multiplier that meets the mean second moment.
 
-    The derivative of the dual increases in the multiplier, so a root search finds it, within bounds.  Noise in the
-    moment draws the multiplier towards 0.
+    The derivative of the dual increases in the multiplier, so a root search finds it, within bounds and up to 1e-6.
+    Noise in the moment draws the multiplier towards 0.
     """
     target, noise = float(second.answers[0]) / rows, second.stddev / rows
     d = len(domain)

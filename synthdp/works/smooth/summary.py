@@ -192,7 +192,7 @@ class SmoothSummary(HasPrivacyCost):
             t = kernel_degrees(rows, d=d, sigma=self.sigma, loss=loss, neighbors=neighbors)
         else:
             t = least_error_degrees(rows, d=d, smoothness=self._order, loss=loss, neighbors=neighbors)
-        return int(min(t, math.floor(MAX_TERMS ** (1 / d) * (1 + 1e-12))))
+        return int(min(t, math.floor(MAX_TERMS ** (1 / d) * (1 + 1e-12))))  # a root that is whole may be rounded down
 
 
 def _summary(

@@ -88,7 +88,7 @@ def paper_alpha(*, rows: int, sparsity: int, queries: int, epsilon: float, delta
         return noise * 2 * math.sqrt(math.log(slots) + 1) / alpha
 
     low, high = 1e-9, 1e9
-    for _ in range(200):  # claimed falls, alpha rises
+    for _ in range(200):  # claimed falls, alpha rises; far more halvings than doubles tell apart
         middle = math.sqrt(low * high)
         low, high = (middle, high) if middle < claimed(middle) else (low, middle)
     return high

@@ -191,7 +191,7 @@ class SparseTable:
             return
         if rest <= 1e-12 * self._total:  # a query on all the weight has a fixed mean: no tilt would reach the target
             rest = 1e-12 * self._total
-        target = min(max(target, 1e-12), top * (1 - 1e-9))
+        target = min(max(target, 1e-12), top * (1 - 1e-9))  # at an end of the range the tilt would be infinite
         if np.all(values == top):  # the tilt has a closed form if all keys have one value
             mass = float(inside.sum())
             tilt = math.log(target / top / (1 - target / top) * rest / mass) / top

@@ -189,7 +189,7 @@ class SparseWeights(HasPrivacyCost):
             queries=self.queries,
             step="sparse vector",
         )
-        alpha = min(1.0, max(watch.threshold_rows / total, 1e-6))
+        alpha = min(1.0, max(watch.threshold_rows / total, 1e-6))  # bounds are for alpha above 0 and at most 1
         slots = self.slots or smallest_slots(self.sparsity, alpha=alpha)
         return SparseSession(
             settings=self,
