@@ -11,13 +11,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from synthdp.arrays import AnyArray, BoolArray, GridIndices, IntArray, Totals, narrow
+from synthdp.arrays import AnyArray, BoolArray, GridIndices, IntArray, Totals
 from synthdp.curator.contribution import Bounding, joined, mixed, one_row_of_each, place_in_run
 from synthdp.curator.private_table import BUCKETS, SLAB_ROWS, PrivateTable, check_columns
 from synthdp.curator.spill import MEMORY_BYTES, SpillBuffer
 from synthdp.domain.differences import Difference
 from synthdp.domain.encoder import RawColumn, encode, rows_of
-from synthdp.domain.grid import grid_of
 from synthdp.domain.histories import NO_PARENT_ROW, REPEATED_ROW, STATE, Layout, Order, TableLayout
 from synthdp.errors import DataError, InternalError, in_table
 from synthdp.privacy.neighbors import Adjacency
@@ -295,7 +294,7 @@ def records_of(layout: Layout, tables: Mapping[str, list[AnyArray]]) -> list[Gri
     (persons,) grid indices of each column of the record.
     """
     owner, persons = _owners([tables[table.name][-1] for table in layout.tables])
-    record = [_blank(persons, axis.column) for axis in layout.domain.axes]
+    record = [_blank(persons, axis.grid.size) for axis in layout.domain.axes]
     chosen: list[_Chosen] = []
     for i, table in enumerate(layout.tables):
         found, left_out = _chosen(layout, i, tables, owner[i], chosen, persons)
@@ -519,10 +518,9 @@ def _differences(
     return days
 
 
-def _blank(persons: int, column: object) -> GridIndices:
-    """Return the last grid index, which marks an empty slot and is never released, for every person, (persons,)."""
-    size = grid_of(column).size  # type: ignore[arg-type]
-    return narrow(np.full(persons, size - 1), size)
+def _blank(persons: int, size: int) -> GridIndices:
+    """Return the last of ``size`` grid indices for every person, (persons,); it marks an empty slot, never released."""
+    return np.full(persons, size - 1, np.min_scalar_type(size - 1))
 
 
 def _put(record: list[GridIndices], places: IntArray, found: _Chosen, values: AnyArray) -> None:
