@@ -98,7 +98,10 @@ class ColumnView:
 
     @property
     def says_misfits(self) -> bool:
-        """Whether significantly many values are out of the declared domain: over 3 standard errors and 0.1 %."""
+        """Whether significantly many values are out of the declared domain: over 3 standard errors and 0.1 %.
+
+        Noise alone exceeds 3 standard errors in one of some 700 columns, and 0.1 % is the last digit of a shown percentage.
+        """
         return self.misfits is not None and self.misfits[0] > max(3 * self.misfits[1], 0.1)
 
 

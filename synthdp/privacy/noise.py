@@ -571,7 +571,8 @@ def _noised(measurement: Any, values: IntArray, *, one: float) -> IntArray:
 def _chosen(measurement: Any, scores: IntArray) -> int:
     """Return the index that an OpenDP selection chooses among (m,) integer scores.
 
-    Its cost is computed first, because that refuses bad parameters.
+    Its cost is computed first, because that refuses bad parameters.  Scores are clipped to `LARGEST_VALUE`, which never
+    increases the difference of two scores.
     """
     _check_vector(scores)
     if not scores.size:

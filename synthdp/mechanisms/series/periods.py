@@ -56,9 +56,9 @@ def period_of(
     Parameters
     ----------
     plan
-        That it belongs to.
+        The plan of questions that the period belongs to.
     period
-        Its number from 0.
+        Number of the period, from 0.
     told
         The noisy answers of each period since the plan's start.
     published
@@ -68,11 +68,11 @@ def period_of(
     rows
         The number of the period's rows where it is public.
     format
-        The outer form of the tables.
+        The form of the released tables: column order and types.
     rng
-        Source of the rows.
+        Randomness of the drawn rows.
     public
-        As of `Refit`.
+        Rows of a public table that the answers are weighed against, or None.
     """
     earlier = {name: np.concatenate([one[name] for one in published]) for name in published[0]} if published else {}
     known = None if rows is None else rows + sum(len(next(iter(one.values()))) for one in published)

@@ -203,7 +203,7 @@ def _tree(base: Sequence[Clique], strengths: Mapping[Clique, float], shape: Sequ
 def _independent(table: NoisyTable, margins: Sequence[FloatArray], total: float) -> FloatArray:
     """Return the rows that a table's cells would have if its columns were independent, (cells,), >= 0.
 
-    How strong a measured table is, and how far it is trusted, is judged by its distance from them.
+    The distance of a measured table from these rows shows how strong its relation is, and how far the table is trusted.
     """
     found = np.ones(1)
     groups = table.groups or (None,) * len(table.clique)

@@ -100,6 +100,7 @@ def fitting_total(account: Curator, domain: Domain, *, share: float) -> FittingT
     terms = out_of_domain_terms(apart, order=1)
     if not terms:
         return total
+    # one part for each column's count of values, and one for the rows: each count then has about as much noise
     each = part_left(account, share=MISFIT_SHARE / (len(terms) + 1))
     whole = part_left(account, share=MISFIT_SHARE * len(terms) / (len(terms) + 1))
     indicators = TensorBasis(apart, terms, 1, swap=Norms(len(terms), len(terms), 1))

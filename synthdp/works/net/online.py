@@ -423,12 +423,14 @@ class InteractiveMechanism(HasPrivacyCost):
         )
 
     def _bound(self, domain: Domain) -> int:
-        """Return B(alpha), the most updates of a fresh construction on wrong guesses; alpha is 1 if not given.
+        """Return B(alpha), the most updates of a fresh construction on wrong guesses, at least 1; needs ``alpha``.
 
-        The construction is made for one row, since B(alpha) does not depend on the number of rows. It is at least 1.
-        ParameterError is raised for more than `MOST_UPDATES`.
+        The construction is made for one row, since B(alpha) does not depend on the number of rows. Raise ParameterError
+        for more than `MOST_UPDATES`.
         """
-        bound = self.construction(universe(domain), 1).update_bound(self.alpha or 1.0)
+        bound = self.construction(universe(domain), 1).update_bound(
+            self.alpha or 1.0
+        )  # `open` calls it with alpha only
         if not bound <= MOST_UPDATES:
             raise ParameterError(
                 f"alpha ({self.alpha}) needs {bound} updates, and at most {MOST_UPDATES} are supported: give a "
