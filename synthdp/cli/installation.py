@@ -15,7 +15,7 @@ from synthdp.errors import DataError
 from synthdp.registered import COLUMN_TYPES, MECHANISMS, SOURCES
 
 PACKAGES = ("synthdp", "numpy", "scipy", "pandas", "scikit-learn", "cvxpy", "highspy", "opendp", "dp-accounting")
-"""Packages whose versions `synthdp doctor` shows: synthdp, and those that read rows, draw noise, add up losses or fit."""
+"""Packages whose versions `synthdp doctor` shows: synthdp, and packages that read rows, draw noise, add up losses or fit."""
 
 
 @click.command()

@@ -104,8 +104,8 @@ def _leads_to(found: Mapping[Place, Difference], place: Place, end: Place) -> bo
 def _difference(schema: DatabaseSchema, condition: Condition) -> Difference | None:
     """Return the difference of two days that a rule "one day is at most another" suggests, to be drawn with the rows.
 
-    The second day is the one that follows from the first and the difference.  ``None`` for any other rule, for columns
-    that are no days, if the second column orders the rows of its table, or if the rule leaves one difference only.
+    The second day is the one that follows from the first and the difference.  ``None`` for any other rule, or if a
+    column has no days.  ``None`` also if the second column orders the rows of its table, or only one difference is left.
     """
     first, second = condition.above, condition.below
     period = _period(schema, second[0])

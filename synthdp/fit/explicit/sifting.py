@@ -65,8 +65,8 @@ class Sifting:
     def solve(self, problem: FitProblem) -> FitResult:
         """Return weights with the least weighted L1 distance from the noisy answers; see `Solver.solve`.
 
-        Programs over a few support points grow by the points that violate the dual most, until the dual bound proves the
-        weights optimal, or `pivots` are used up.
+        Programs over a few support points grow by the points that violate the dual most.  They end once the dual bound
+        proves the weights optimal, or `pivots` are used up.
 
         Raises
         ------
