@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 
 from synthdp import Boolean, Schema
+from synthdp.curator.series_account import SeriesTerms
 from synthdp.curator.series_room import SeriesRoom
-from synthdp.curator.series_terms import SeriesTerms
 from synthdp.domain.domain import domain_of
 from synthdp.privacy import noise
 from synthdp.privacy.loss import ApproxDP

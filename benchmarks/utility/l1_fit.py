@@ -27,7 +27,7 @@ from metrics import marginal_error
 import synthdp as sd
 from synthdp.data import adult, adult_schema
 from synthdp.distribution.protocol import Distribution
-from synthdp.fit.explicit import l1_program, problem as fit_problem, program_columns as fit_columns
+from synthdp.fit.explicit import l1_program, problem as fit_problem
 from synthdp.fit.explicit.l1_program import L1Program
 from synthdp.fit.explicit.problem import FitProblem
 from synthdp.fit.explicit.sifting import Sifting
@@ -52,7 +52,7 @@ SETTINGS: dict[str, tuple[Any, str, tuple[Any, ...]]] = {
     "steps before a program": (l1_program, "ROUND_SHARE", (0.1, 0.2, 0.4)),
     "columns": (l1_program, "MAX_COLUMNS", (25, 50, 100, 200)),
     "gap": (l1_program, "GAP", (0.01, 0.05, 0.2)),
-    "memory": (fit_columns, "MEMORY", (10, 20, 40)),
+    "memory": (l1_program, "MEMORY", (10, 20, 40)),
 }
 """The constants of the fit: where each is, and what it is changed to."""
 

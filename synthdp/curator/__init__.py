@@ -83,8 +83,8 @@ def open_series(
 
     Costs nothing yet: its first period costs ``loss``, for the neighbours of ``adjacency``.
     """
+    from synthdp.curator.series_account import SeriesTerms
     from synthdp.curator.series_room import SeriesRoom
-    from synthdp.curator.series_terms import SeriesTerms
 
     terms = SeriesTerms(loss=loss, adjacency=adjacency, periods=periods, most_periods=most_periods)
     return SeriesRoom(
@@ -117,7 +117,7 @@ def open_panel(
     Costs nothing yet: its first period costs ``loss``, for panels that differ in all rows of one person.
     """
     from synthdp.curator.panel_room import PanelRoom
-    from synthdp.curator.series_terms import SeriesTerms
+    from synthdp.curator.series_account import SeriesTerms
 
     adjacency = Adjacency(Neighbors.ADD_REMOVE, unit, 1)
     terms = SeriesTerms(

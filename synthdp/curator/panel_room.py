@@ -20,9 +20,8 @@ from synthdp.arrays import AnyArray, IntArray
 from synthdp.curator.contribution import Bounding
 from synthdp.curator.ledger import Ledger
 from synthdp.curator.private_table import blocks_of_indices, check_columns, check_unit
-from synthdp.curator.series_account import SeriesAccount
+from synthdp.curator.series_account import SeriesAccount, SeriesTerms
 from synthdp.curator.series_state import PrivateState
-from synthdp.curator.series_terms import SeriesTerms
 from synthdp.domain.panel_states import PanelStates
 from synthdp.errors import DataError, InternalError, PrivacyError
 from synthdp.privacy import noise

@@ -20,8 +20,7 @@ from synthdp.domain.histories import Layout, Order
 from synthdp.domain.rules_among import Among
 from synthdp.errors import InternalError
 from synthdp.queries.person_tables import Grouping, Kind, PersonTable, group_of_mean
-from synthdp.queries.persons import Persons, Rows, spread
-from synthdp.queries.siblings import MOST_SIBLINGS, pair_shares
+from synthdp.queries.persons import MOST_SIBLINGS, Persons, Rows, pair_shares, spread
 from synthdp.randomness import Generator
 
 IMPOSSIBLE = -1e9

@@ -1,4 +1,4 @@
-"""The rows of a public table, read as a schema says; nothing in them is protected, and nothing private is in them."""
+"""Public data, read as a schema says: rows of another table, and exact totals.  Nothing in them is protected or private."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from synthdp.arrays import IntArray
+from synthdp.arrays import FloatArray, IntArray
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
 from synthdp.domain.encoder import RawColumn, encode
@@ -87,4 +87,50 @@ class PublicRows:
         return (
             f"public: {self.name}, {self.rows} rows of {shared}{bound}, sha256 {self.digest(schema)[:16]}; it was "
             "declared public, nothing protects its rows, and the promise is for the private table alone"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PublicTotals:
+    """The exact number of rows of every combination of values of some columns.
+
+    Parameters
+    ----------
+    names
+        The columns.
+    points
+        (k, columns) grid index of each value; combinations that are not listed have no row.
+    counts
+        (k,) their rows, >= 0.
+    """
+
+    names: tuple[str, ...]
+    points: IntArray
+    counts: FloatArray
+
+    @property
+    def rows(self) -> float:
+        """The number of all rows: the sum of the totals."""
+        return float(self.counts.sum())
+
+    def on(self, axis: Axis) -> FloatArray:
+        """Return the public number of rows in each cell of an axis, (cells,); for totals of that one column only."""
+        cells = axis.cells_of(self.points[:, 0].astype(np.uint32)).astype(np.int64)
+        return np.asarray(np.bincount(cells, self.counts, minlength=axis.size), np.float64)
+
+    def table(self, domain: Domain) -> tuple[tuple[int, ...], FloatArray]:
+        """Return the columns' positions in a domain, sorted, and the rows in each cell of their table, (cells,)."""
+        places = domain.index(*self.names)
+        order = np.argsort(places, kind="stable")
+        clique = tuple(places[i] for i in order)
+        shape = tuple(domain.shape[j] for j in clique)
+        cells = [domain.axes[places[i]].cells_of(self.points[:, i].astype(np.uint32)).astype(np.int64) for i in order]
+        flat = np.ravel_multi_index(cells, shape)
+        return clique, np.asarray(np.bincount(flat, self.counts, minlength=int(np.prod(shape))), np.float64)
+
+    def note(self) -> str:
+        """Return the receipt's sentence on the totals."""
+        return (
+            f"public totals of {' × '.join(self.names)}: {self.rows:g} rows in {len(self.counts)} cells, kept exactly; they "
+            "were declared public, and nothing protects them"
         )

@@ -14,8 +14,7 @@ from synthdp.arrays import IntArray
 from synthdp.checks import check_number
 from synthdp.domain.encoder import Labels, RawColumn, encode, together
 from synthdp.domain.grid import grid_of, labels_of
-from synthdp.domain.public_rows import PublicRows
-from synthdp.domain.public_totals import PublicTotals
+from synthdp.domain.public_rows import PublicRows, PublicTotals
 from synthdp.errors import DataError, ParameterError
 from synthdp.mechanisms.public_knowledge import PublicKnowledge
 from synthdp.schema.schema import Schema

@@ -18,8 +18,7 @@ from synthdp.arrays import NO_ARRAYS, GridIndices, IntArray, narrow, packed
 from synthdp.domain.grid import grid_of, points_of_today
 from synthdp.errors import DataError, FormatError
 from synthdp.files import replacing, replacing_folder, sync_folder
-from synthdp.mechanisms.series.asked import AskedPlan
-from synthdp.mechanisms.series.decoded import Repeated
+from synthdp.mechanisms.series.asked import AskedPlan, Repeated
 from synthdp.release import Release, load, save
 from synthdp.schema.schema import Schema
 

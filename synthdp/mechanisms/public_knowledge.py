@@ -12,9 +12,8 @@ import numpy as np
 
 from synthdp.distribution.junction_tree import TreePlanner
 from synthdp.distribution.protocol import Distribution
-from synthdp.domain.public_rows import PublicRows
-from synthdp.domain.public_totals import PublicTotals
-from synthdp.fit.exact_counts import raked_exactly
+from synthdp.domain.public_rows import PublicRows, PublicTotals
+from synthdp.fit.raking import raked_exactly
 from synthdp.mechanisms.adaptive.column_tree import OneWay
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.public_prior import PUBLIC_GROUPS, fit_with_public, with_public_columns

@@ -22,9 +22,8 @@ from synthdp.domain.histories import Layout
 from synthdp.errors import ParameterError
 from synthdp.queries.linear import Counting
 from synthdp.queries.norms import LARGEST_DENOMINATOR, Norms, RecordBounds, expectations
-from synthdp.queries.persons import Persons, whole_of_table
+from synthdp.queries.persons import Persons, pair_shares, pairs_of, whole_of_table
 from synthdp.queries.protocol import check_overflow
-from synthdp.queries.siblings import pair_shares, pairs_of
 
 RANKS = 2**16
 """The whole number that stands for rank 1 (the largest value), so that sums of ranks are exact.  A convention."""

@@ -24,7 +24,7 @@ from synthdp.queries.person_tables import (
     PersonTable,
     PersonTables,
 )
-from synthdp.queries.siblings import symmetric, symmetric_stddev
+from synthdp.queries.persons import symmetric, symmetric_stddev
 
 STRONG = 3.0
 """Largest strength of a measured relation, in stddevs of its noise; a fit recovers stronger relations up to noise.

@@ -239,7 +239,7 @@ class AdaptiveMarginals(HasPrivacyCost):
             pairs, ours = exact_places(known, found, workload, place=place)
             others = [one for one in exact if one.clique not in {table.clique for table in pairs}]
             tables = [(one.clique, one.counts.astype(np.float64)) for one in (*others, *pairs)]
-            from synthdp.fit.exact_counts import raked_exactly
+            from synthdp.fit.raking import raked_exactly
 
             found = raked_exactly(found, tables, zeros=known.zeros, rng=rng, rows=known.total)
             exact = (*others, *ours)

@@ -60,8 +60,7 @@ from synthdp.mechanisms.workload import Workload, workload_of
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.queries.person_tables import Grouping, Kind, PersonDistances, PersonTable, PersonTables
-from synthdp.queries.persons import Persons
-from synthdp.queries.siblings import pair_shares, pairs_of, symmetric, symmetric_stddev
+from synthdp.queries.persons import Persons, pair_shares, pairs_of, symmetric, symmetric_stddev
 from synthdp.randomness import Generator, RandomState, generator
 from synthdp.release import Release
 from synthdp.sampling.database_model import DatabaseModel, format_of_database

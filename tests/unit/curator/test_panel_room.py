@@ -8,7 +8,7 @@ import pytest
 
 from synthdp import Boolean, Categorical, Continuous, Integer, Ledger, Schema
 from synthdp.curator.panel_room import PanelRoom
-from synthdp.curator.series_terms import SeriesTerms
+from synthdp.curator.series_account import SeriesTerms
 from synthdp.domain.panel_states import PanelStates
 from synthdp.errors import BudgetExceededError, DataError, FormatError, ParameterError, PrivacyError, SchemaError
 from synthdp.privacy import noise

@@ -9,9 +9,15 @@ from series_worlds import QUERIES
 import synthdp as sd
 from synthdp.domain.domain import domain_of
 from synthdp.measurements import Measurements, Noise, NoiseLaw
-from synthdp.mechanisms.series.asked import AskedPlan, correlation_of, rows_between
-from synthdp.mechanisms.series.decoded import Repeated, of_fewer_rows, whole_answers
-from synthdp.mechanisms.series.period_histories import model_of_rows, rows_of_period
+from synthdp.mechanisms.series.asked import (
+    AskedPlan,
+    Repeated,
+    correlation_of,
+    of_fewer_rows,
+    rows_between,
+    whole_answers,
+)
+from synthdp.mechanisms.series.periods import model_of_rows, rows_of_period
 from synthdp.mechanisms.series.refit import Refit
 from synthdp.mechanisms.series.schedule import stages_of
 from synthdp.privacy.series_factor import optimal_factor, prefix_covariance

@@ -14,10 +14,16 @@ from small_databases import codes_of
 import synthdp as sd
 from synthdp.domain.histories import Layout
 from synthdp.mechanisms.related.candidates import Attribute, cells_of
-from synthdp.queries import siblings
 from synthdp.queries.person_tables import Grouping, Kind, PersonTable, PersonTables
-from synthdp.queries.persons import Persons, whole_of_table
-from synthdp.queries.siblings import MOST_SIBLINGS, pair_shares, pairs_of, symmetric, symmetric_stddev
+from synthdp.queries.persons import (
+    MOST_SIBLINGS,
+    Persons,
+    pair_shares,
+    pairs_of,
+    symmetric,
+    symmetric_stddev,
+    whole_of_table,
+)
 
 LEVELS = {"role": ["head", "other"], "town": ["a", "b", "c"]}
 
@@ -122,7 +128,7 @@ def test_no_household_moves_tables_of_siblings_by_more_than_their_norms(
     most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of all households of at most four, added, removed or exchanged for another; where some rows make no pairs too."""
-    monkeypatch.setattr(siblings, "MOST_SIBLINGS", most)
+    monkeypatch.setattr("synthdp.queries.persons.MOST_SIBLINGS", most)
     layout = Layout(database(4))
     kinds = list(itertools.product(LEVELS["role"], LEVELS["town"][:2]))
     every = [list(one) for many in range(5) for one in itertools.combinations_with_replacement(kinds, many)]

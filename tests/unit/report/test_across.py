@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import synthdp as sd
-from synthdp.report.across import clear_pairs
+from synthdp.report.database_report import clear_pairs
 
 PERSONS, VISITS = 1500, 3
 

@@ -16,9 +16,8 @@ from threadpoolctl import threadpool_limits
 
 from synthdp.errors import ParameterError
 from synthdp.fit.explicit import l1_program
-from synthdp.fit.explicit.l1_program import GAP, L1Program, mixture_of
+from synthdp.fit.explicit.l1_program import GAP, Columns, L1Program, mixture_of
 from synthdp.fit.explicit.problem import FitProblem, relative_entropy
-from synthdp.fit.explicit.program_columns import Columns
 from synthdp.fit.explicit.solver import FitStatus
 
 TIGHT = L1Program(gap=1e-4, evaluations=3000)
