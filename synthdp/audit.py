@@ -32,7 +32,7 @@ from synthdp.queries.protocol import Statistic, real_answers
 from synthdp.release import Release
 from synthdp.schema.columns import Boolean
 from synthdp.schema.schema import Schema
-from synthdp.tables.sources.dataframe import FrameSource
+from synthdp.tables.dataframe import FrameSource
 from synthdp.works.net.mwem import MWEM
 
 PILOT = 0.25

@@ -20,9 +20,9 @@ from synthdp.domain.domain import Domain, domain_of
 from synthdp.domain.encoder import Labels, Numbers, RawColumn, decode, encode
 from synthdp.randomness import Generator, generator
 from synthdp.schema.columns import Categorical, Column, Continuous, Integer
+from synthdp.tables.dataframe import FrameSource
 from synthdp.tables.format import TableFormat
 from synthdp.tables.sources.csv import CsvSource
-from synthdp.tables.sources.dataframe import FrameSource
 
 BINS = 32
 

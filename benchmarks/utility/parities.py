@@ -30,7 +30,7 @@ from synthdp.data import adult, adult_schema
 from synthdp.domain.encoder import encode
 from synthdp.privacy.accounting import gdp_from_approx
 from synthdp.privacy.neighbors import Adjacency, Neighbors
-from synthdp.tables.sources.dataframe import FrameSource
+from synthdp.tables.dataframe import FrameSource
 from synthdp.works.polynomials.binarized import Binarized, binarize
 from synthdp.works.polynomials.conjunctions import SymmetricQuery
 from synthdp.works.polynomials.decision_list_release import plan_at, plan_prefixes

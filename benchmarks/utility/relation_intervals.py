@@ -17,7 +17,7 @@ from synthdp.data import adult, adult_schema
 from synthdp.domain.encoder import encode
 from synthdp.pictures.column_views import drawn_indices
 from synthdp.report.relations import Relations, associations
-from synthdp.tables.sources.dataframe import FrameSource
+from synthdp.tables.dataframe import FrameSource
 
 COLUMNS = ["age", "education", "marital-status", "sex", "hours-per-week", "income", "race"]
 

@@ -22,8 +22,8 @@ from synthdp.privacy.loss import ApproxDP
 from synthdp.queries.supports import DENOMINATOR, SparseQuery, sparse_conjunction
 from synthdp.schema.columns import Boolean
 from synthdp.schema.schema import Schema
+from synthdp.tables.dataframe import FrameSource
 from synthdp.tables.keys import count_keys, overlap
-from synthdp.tables.sources.dataframe import FrameSource
 from synthdp.works.sparse.key_counts import SparseCounts
 from synthdp.works.sparse.projection import SparseProjection
 from synthdp.works.sparse.sparse_mwem import SparseMWEM

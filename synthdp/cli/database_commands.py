@@ -15,7 +15,6 @@ from synthdp.files import replacing_folder
 from synthdp.publishing import kept_in, receipt_text, whole_file, written_in
 from synthdp.schema.csv_format import CsvFormat
 from synthdp.schema.database import DatabaseSchema
-from synthdp.tables.source import Source
 
 ENDINGS = (".parquet", ".csv", ".csv.gz", ".arrow", ".duckdb", ".xlsx")
 """File endings under which a table is looked for in a folder, by its name. One usual ending for each format: more would
@@ -58,7 +57,7 @@ def release_database(
             raise DataError(f"'{path}' cannot be written, because its folder does not exist: make the folder first")
     if save is not None:
         check_place(save)
-    sources: dict[str, Source] = {name: table_at(path, told, schema.tables[name].csv) for name, path in files.items()}
+    sources = {name: table_at(path, told, schema.tables[name].csv) for name, path in files.items()}
     made = DatabaseRelease(schema=schema, random_state=seed, **promise)
     try:
         with progress_bar() as on_progress:

@@ -26,8 +26,8 @@ from synthdp.queries.marginals import Marginals, OfTables
 from synthdp.queries.protocol import AddingStatistic, KeyStatistic, Statistic, about_keys, check_overflow
 from synthdp.schema.columns import Column, Identifier
 from synthdp.schema.schema import Schema
+from synthdp.tables.dataframe import FrameSource
 from synthdp.tables.source import CheckedSource, EncodingSource, Source, SummingSource
-from synthdp.tables.sources.dataframe import FrameSource
 from synthdp.tables.sources.resolve import infer_schema, source_of
 
 CACHED_DOMAINS = 4

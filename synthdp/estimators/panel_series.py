@@ -33,7 +33,7 @@ from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema, schema_given
 from synthdp.tables.format import TableFormat
 from synthdp.tables.results import dataframe
-from synthdp.tables.write import library_for, write_blocks
+from synthdp.tables.sources.write import library_for, write_blocks
 
 if TYPE_CHECKING:
     from synthdp.curator import PanelRoom

@@ -52,7 +52,7 @@ from synthdp.tables.format import TableFormat
 from synthdp.tables.results import dataframe
 from synthdp.tables.sources.file_source import source_at
 from synthdp.tables.sources.resolve import source_of
-from synthdp.tables.write import library_for, write_blocks
+from synthdp.tables.sources.write import library_for, write_blocks
 
 if TYPE_CHECKING:
     from synthdp.curator import SeriesRoom

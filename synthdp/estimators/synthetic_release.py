@@ -23,6 +23,7 @@ from synthdp.checks import check_number, check_share, check_whole
 from synthdp.curator import Curator, Ledger
 from synthdp.domain.fresh_keys import check_enough_keys
 from synthdp.errors import DataError, ParameterError, UnprotectedLabelsWarning
+from synthdp.estimators.estimator_input import input_source, is_table, join_label, number_of_labels, split_label
 from synthdp.estimators.findings import (
     EPSILONS,
     addresses,
@@ -60,10 +61,9 @@ from synthdp.release import Release
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.columns import Categorical, Column
 from synthdp.schema.schema import DraftedSchema, Reviewable, Schema, schema_given
-from synthdp.tables.estimator_input import input_source, is_table, join_label, number_of_labels, split_label
+from synthdp.tables.dataframe import FrameSource
 from synthdp.tables.format import TableFormat
 from synthdp.tables.source import Source
-from synthdp.tables.sources.dataframe import FrameSource
 from synthdp.tables.sources.resolve import infer_schema, without_nulls
 
 if TYPE_CHECKING:  # pages, pictures, plans and files are loaded by the methods that make them

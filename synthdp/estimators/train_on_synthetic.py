@@ -17,10 +17,7 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from synthdp.estimators.findings import tells_of_budget
-from synthdp.estimators.synthetic_release import SyntheticRelease
-from synthdp.schema.columns import Categorical, Continuous
-from synthdp.tables.estimator_input import (
+from synthdp.estimators.estimator_input import (
     checked_array,
     checked_label,
     is_table,
@@ -29,6 +26,9 @@ from synthdp.tables.estimator_input import (
     without_columns,
     without_numbered_columns,
 )
+from synthdp.estimators.findings import tells_of_budget
+from synthdp.estimators.synthetic_release import SyntheticRelease
+from synthdp.schema.columns import Categorical, Continuous
 
 ONE_CLASS = (
     "the synthetic labels are all of one class, so the model predicts this class only: "

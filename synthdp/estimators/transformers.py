@@ -19,17 +19,17 @@ from synthdp.domain.domain import domain_of
 from synthdp.domain.encoder import decode, encode
 from synthdp.domain.grid import grid_of
 from synthdp.errors import DataError
-from synthdp.queries.trigonometric import chebyshev
-from synthdp.randomness import RandomState, generator
-from synthdp.schema.columns import Continuous
-from synthdp.schema.schema import Schema, schema_given
-from synthdp.tables.estimator_input import (
+from synthdp.estimators.estimator_input import (
     checked_table,
     is_table,
     numeric_array,
 )
+from synthdp.queries.trigonometric import chebyshev
+from synthdp.randomness import RandomState, generator
+from synthdp.schema.columns import Continuous
+from synthdp.schema.schema import Schema, schema_given
+from synthdp.tables.dataframe import FrameSource
 from synthdp.tables.format import TableFormat
-from synthdp.tables.sources.dataframe import FrameSource
 
 
 class TrigonometricFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]

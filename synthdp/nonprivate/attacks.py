@@ -24,8 +24,8 @@ from synthdp.nonprivate.evaluate import as_pandas
 from synthdp.randomness import Generator
 from synthdp.schema.columns import Categorical
 from synthdp.schema.schema import Schema
+from synthdp.tables.dataframe import frame_of
 from synthdp.tables.source import Source
-from synthdp.tables.sources.dataframe import frame_of
 
 WHO = ("train", "synthetic", "holdout")
 """The three tables of an attack by name, in the order of `joint_tables`; a convention."""

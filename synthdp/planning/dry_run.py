@@ -46,8 +46,8 @@ from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.column import Interval
 from synthdp.schema.columns import Column
 from synthdp.schema.schema import DraftedSchema, Schema
+from synthdp.tables.dataframe import FrameSource
 from synthdp.tables.format import TableFormat
-from synthdp.tables.sources.dataframe import FrameSource
 
 LOADINGS = (0.95, 0.9, 0.7, 0.1)
 """Correlations of the simulated columns, in turn, with their common factor; it explains .90, .81, .49 and .01 of their

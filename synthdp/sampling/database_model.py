@@ -36,7 +36,7 @@ from synthdp.schema.rules_across import Place
 from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
 from synthdp.tables.source import TablesSink
-from synthdp.tables.write import COLUMNAR, writing_tables
+from synthdp.tables.sources.write import COLUMNAR, writing_tables
 
 Conditioned = tuple[int, str, int]
 """Holds the position of a table, a column's name, and the position of a row among its person's rows, from 0."""

@@ -222,7 +222,7 @@ class SyntheticModel:
         FormatError
             If the file cannot be written.
         """
-        from synthdp.tables.write import library_for, write_blocks
+        from synthdp.tables.sources.write import library_for, write_blocks
 
         form = self.format.for_files(self.schema, library="pyarrow" if isinstance(path, RowSink) else library_for(path))
         blocks = self.sample_blocks(rows, random_state=random_state, given=given, block_rows=block_rows, format=form)

@@ -1,1 +1,1 @@
-"""Where rows come from: any dataframe, files in chunks, clusters."""
+"""Tables in and out: their outer form, their cells, dataframes in memory; files, databases and clusters in folders below."""

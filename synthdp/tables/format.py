@@ -19,10 +19,10 @@ from synthdp.errors import DataError, FormatError
 from synthdp.schema.column import Column, Fresh, Interval
 from synthdp.schema.columns import Continuous
 from synthdp.schema.schema import Schema
+from synthdp.tables.dataframe import FrameSource, library_named
 from synthdp.tables.plain import without_misfits
 from synthdp.tables.refusals import instead_of
 from synthdp.tables.source import ArrowTyped, Source
-from synthdp.tables.sources.dataframe import FrameSource, library_named
 
 LARGEST_REAL = 1e300
 """Largest bound of the column that stands in for a derived one: a sum is then rounded to its type and never clipped.

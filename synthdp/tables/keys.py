@@ -13,8 +13,8 @@ from synthdp.queries.supports import BETWEEN, MISSING, KeyList, key_of, part_of
 from synthdp.schema.columns import Column, Untyped
 from synthdp.schema.database import DatabaseSchema
 from synthdp.schema.plain_values import micros_of_ticks
+from synthdp.tables.dataframe import FrameSource
 from synthdp.tables.source import Source
-from synthdp.tables.sources.dataframe import FrameSource
 
 
 def count_keys(raw: Sequence[RawColumn]) -> dict[str, int]:

@@ -18,7 +18,7 @@ from synthdp.domain.domain import domain_of
 from synthdp.domain.encoder import encode
 from synthdp.domain.rules import rules_of
 from synthdp.queries.linear import Total
-from synthdp.tables.sources.dataframe import FrameSource
+from synthdp.tables.dataframe import FrameSource
 
 ROOT = Path(__file__).parents[2]
 UTILITY = ROOT / "benchmarks" / "utility"

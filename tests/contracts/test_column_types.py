@@ -24,8 +24,8 @@ from synthdp.domain.refinement import Refinement
 from synthdp.pictures.column_views import column_views
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.column import COLUMN_TYPES, Column, Known, Level, Levels, Quantity, Steps, register
+from synthdp.tables.dataframe import FrameSource
 from synthdp.tables.format import TableFormat
-from synthdp.tables.sources.dataframe import FrameSource
 
 
 @dataclass(frozen=True, slots=True)

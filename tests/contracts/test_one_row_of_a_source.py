@@ -29,7 +29,7 @@ from small_databases import SCHEMAS, codes_of
 
 import synthdp as sd
 from synthdp.domain.histories import Layout
-from synthdp.tables.sources.dataframe import FrameSource
+from synthdp.tables.dataframe import FrameSource
 
 TYPES = {"who": pa.string(), "n": pa.int64(), "t": pa.string(), "x": pa.float64()}
 SQL_TYPES = "who text, n bigint, t text, x double precision"

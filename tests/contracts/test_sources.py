@@ -18,8 +18,8 @@ import pytest
 from postgres_server import Server
 from source_settings import SETTINGS, answer, curator_of, every_pair, sums, table
 
+from synthdp.tables.dataframe import FrameSource
 from synthdp.tables.sources.csv import CsvSource
-from synthdp.tables.sources.dataframe import FrameSource
 from synthdp.tables.sources.duckdb import DuckDBSource
 from synthdp.tables.sources.parquet import ParquetSource
 from synthdp.tables.sources.sql import SqlSource

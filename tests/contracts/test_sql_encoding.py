@@ -32,7 +32,7 @@ from synthdp.queries.distances import MarginalDistances
 from synthdp.queries.linear import Total
 from synthdp.queries.marginals import Marginals, all_cliques
 from synthdp.queries.products import ClippedProducts, PairProducts
-from synthdp.tables.sources.dataframe import FrameSource
+from synthdp.tables.dataframe import FrameSource
 from synthdp.tables.sources.sql import SqlSource
 from synthdp.tables.sql.encoding import WORDS
 

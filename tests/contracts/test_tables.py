@@ -36,8 +36,8 @@ from synthdp.schema.columns import (
     Time,
 )
 from synthdp.schema.schema import Schema
+from synthdp.tables.dataframe import FrameSource
 from synthdp.tables.format import TableFormat
-from synthdp.tables.sources.dataframe import FrameSource
 from synthdp.tables.sources.resolve import infer_schema
 
 PARIS = "Europe/Paris"

@@ -23,8 +23,8 @@ from synthdp.domain.values import grid_numbers, mask_of_values
 from synthdp.errors import SchemaError
 from synthdp.schema.column import COLUMN_TYPES, Column
 from synthdp.schema.plain_values import plain
+from synthdp.tables.dataframe import FrameSource
 from synthdp.tables.format import TableFormat
-from synthdp.tables.sources.dataframe import FrameSource
 
 
 class Ward(str, enum.Enum):  # noqa: UP042 - the form in which a text of it is not its level

@@ -28,7 +28,7 @@ from synthdp.domain.encoder import numbers_of_labels
 from synthdp.errors import BudgetExceededError, DataError, DiscoveryWarning, ParameterError, SchemaError
 from synthdp.privacy.loss import Remaining
 from synthdp.privacy.neighbors import Adjacency, Neighbors
-from synthdp.tables.sources.dataframe import FrameSource
+from synthdp.tables.dataframe import FrameSource
 from synthdp.tables.sources.resolve import infer_schema
 
 pytestmark = pytest.mark.usefixtures("few_sweeps")

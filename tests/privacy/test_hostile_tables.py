@@ -36,9 +36,9 @@ from synthdp import (
 from synthdp.cli.main import main
 from synthdp.errors import DataError
 from synthdp.nonprivate.draft_schema import draft_schema
+from synthdp.tables.dataframe import FrameSource
 from synthdp.tables.format import TableFormat
 from synthdp.tables.sources.csv import CsvSource
-from synthdp.tables.sources.dataframe import FrameSource
 from synthdp.tables.sources.resolve import source_of
 
 SOME = [

@@ -28,7 +28,7 @@ from synthdp import (
 from synthdp.curator.private_table import PrivateTable
 from synthdp.domain.encoder import encode
 from synthdp.privacy.neighbors import Adjacency
-from synthdp.tables.sources.dataframe import FrameSource
+from synthdp.tables.dataframe import FrameSource
 
 BERLIN, TOKYO = ZoneInfo("Europe/Berlin"), ZoneInfo("Asia/Tokyo")
 NOON = dt.datetime(2020, 1, 1, 12, tzinfo=dt.UTC)

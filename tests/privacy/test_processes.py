@@ -30,7 +30,7 @@ from synthdp import (
 from synthdp.errors import PrivacyError
 from synthdp.queries.marginals import one_ways
 from synthdp.queries.supports import KeyList
-from synthdp.tables.sources.dataframe import FrameSource
+from synthdp.tables.dataframe import FrameSource
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 

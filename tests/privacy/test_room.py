@@ -55,7 +55,7 @@ class Reads:
     """A source that counts how often it is read."""
 
     def __init__(self, table: pd.DataFrame) -> None:
-        from synthdp.tables.sources.dataframe import FrameSource
+        from synthdp.tables.dataframe import FrameSource
 
         self.inner, self.count = FrameSource(table), 0
 

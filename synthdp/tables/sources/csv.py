@@ -27,11 +27,11 @@ from synthdp.files import replacing
 from synthdp.schema.columns import Column
 from synthdp.schema.csv_format import CsvFormat, check_delimiter, check_encoding, checked_missing
 from synthdp.tables.columns.cast import zoned
+from synthdp.tables.dataframe import frame_of
 from synthdp.tables.plain import Opaque, text_or_opaque
 from synthdp.tables.refusals import instead_of
 from synthdp.tables.source import BLOCK_ROWS
 from synthdp.tables.sources.csv_fields import header_names, open_text, read_texts, records_of, text_blocks
-from synthdp.tables.sources.dataframe import frame_of
 
 _BATCH_ROWS = 1_024  # texts of a batch fit the processor's cache
 """Records that are taken apart into fields at once.  Texts of more would not fit the processor's cache; fewer would

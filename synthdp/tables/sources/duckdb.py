@@ -29,9 +29,9 @@ from synthdp.queries.protocol import Statistic
 from synthdp.schema.columns import Categorical, Column, Identifier
 from synthdp.schema.schema import Schema
 from synthdp.tables.columns.arrow import read_all, type_names
+from synthdp.tables.dataframe import FrameSource
 from synthdp.tables.refusals import instead_of
 from synthdp.tables.source import BLOCK_ROWS, Bound
-from synthdp.tables.sources.dataframe import FrameSource
 from synthdp.tables.sql.catalogue import identities
 from synthdp.tables.sql.links import DuckDBLink
 

@@ -20,9 +20,9 @@ from synthdp.domain.encoder import RawColumn
 from synthdp.errors import DataError
 from synthdp.schema.columns import Categorical, Column, Identifier
 from synthdp.tables.columns.arrow import read_all, type_names
+from synthdp.tables.dataframe import FrameSource
 from synthdp.tables.refusals import instead_of
 from synthdp.tables.source import BLOCK_ROWS
-from synthdp.tables.sources.dataframe import FrameSource
 
 FORMATS = {
     ".parquet": "parquet", ".pq": "parquet", ".arrow": "ipc", ".feather": "ipc", ".ipc": "ipc", ".arrows": "stream",

@@ -8,8 +8,8 @@ from typing import Protocol, runtime_checkable
 from synthdp.errors import SchemaError
 from synthdp.schema.columns import Categorical, Column, is_complete
 from synthdp.schema.schema import Schema
+from synthdp.tables.dataframe import FrameSource
 from synthdp.tables.source import Source, TextSource
-from synthdp.tables.sources.dataframe import FrameSource
 
 
 @runtime_checkable

@@ -23,11 +23,11 @@ from synthdp.queries.protocol import Statistic
 from synthdp.schema.columns import Categorical, Column, Identifier
 from synthdp.schema.schema import Schema
 from synthdp.tables.columns.arrow import read
+from synthdp.tables.dataframe import FrameSource
 from synthdp.tables.parse import declared
 from synthdp.tables.plain import labels_of_objects
 from synthdp.tables.refusals import asking, inserting, reading
 from synthdp.tables.source import Bound
-from synthdp.tables.sources.dataframe import FrameSource
 from synthdp.tables.sql.bounding import digest_of
 from synthdp.tables.sql.catalogue import declared_types, identities
 from synthdp.tables.sql.counting import counting_query, listing_query, product_queries, repeated

@@ -9,7 +9,7 @@ import pandas as pd
 from guide.beta_prior import BetaShares
 
 from synthdp.schema.columns import Ordinal, register
-from synthdp.tables.sources.dataframe import FrameSource
+from synthdp.tables.dataframe import FrameSource
 
 
 @dataclass(frozen=True, slots=True)

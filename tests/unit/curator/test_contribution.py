@@ -20,8 +20,8 @@ from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.marginals import one_ways
 from synthdp.schema.columns import Integer
 from synthdp.schema.schema import Schema
+from synthdp.tables.dataframe import FrameSource
 from synthdp.tables.sources.csv import CsvSource, write_csv
-from synthdp.tables.sources.dataframe import FrameSource
 
 people = st.lists(st.tuples(st.integers(-1, 3), st.integers(0, 2), st.integers(0, 1)), max_size=12)
 """Rows of (owner, or -1; value; value)."""

@@ -17,7 +17,7 @@ from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.distances import MarginalDistances
 from synthdp.queries.marginals import Marginals, one_ways
 from synthdp.schema.columns import Integer
-from synthdp.tables.sources.dataframe import FrameSource
+from synthdp.tables.dataframe import FrameSource
 
 
 def test_every_look_at_the_rows_is_counted():

@@ -22,7 +22,7 @@ from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.marginals import Marginals, all_cliques
 from synthdp.schema.columns import Categorical, Continuous, Integer
 from synthdp.schema.schema import Schema
-from synthdp.tables.sources.dataframe import FrameSource
+from synthdp.tables.dataframe import FrameSource
 
 SCHEMA = Schema({"a": Integer(0, 9), "b": Categorical(["x", "y"], nullable=True), "c": Continuous(0, 1)})
 

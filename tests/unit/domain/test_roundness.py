@@ -23,7 +23,7 @@ from synthdp.errors import InternalError
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.marginals import one_ways
 from synthdp.schema.column import Steps
-from synthdp.tables.sources.dataframe import FrameSource
+from synthdp.tables.dataframe import FrameSource
 from synthdp.tables.sources.duckdb import DuckDBSource
 from synthdp.tables.sources.sql import SqlSource
 from synthdp.tables.sql.counting import cell_sql

@@ -15,7 +15,7 @@ from synthdp.nonprivate.draft_schema import OF_ROUNDED, draft_schema
 from synthdp.schema.numbers import spacing
 from synthdp.schema.schema import Schema
 from synthdp.schema.schema_json import from_document
-from synthdp.tables.sources.dataframe import FrameSource
+from synthdp.tables.dataframe import FrameSource
 
 
 def drafted(values):

@@ -18,7 +18,7 @@ from synthdp.nonprivate.digits import SHARED, Lattice, lattice_of
 from synthdp.nonprivate.draft_bounds import EMPTY, FEW_IN, known_shape, moment_bounds, number_bounds, without_far_values
 from synthdp.nonprivate.draft_schema import draft_schema
 from synthdp.schema.columns import RESOLUTIONS, Datetime, check_column
-from synthdp.tables.sources.dataframe import FrameSource
+from synthdp.tables.dataframe import FrameSource
 
 WIDER = 0.15
 NUMBERS = st.floats(-1e15, 1e15, allow_subnormal=False) | st.floats(-100, 100) | st.integers(-1000, 1000).map(float)

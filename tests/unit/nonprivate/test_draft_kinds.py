@@ -15,7 +15,7 @@ import pytest
 import synthdp as sd
 from synthdp.errors import DraftWarning
 from synthdp.nonprivate.draft_schema import draft_schema
-from synthdp.tables.sources.dataframe import FrameSource
+from synthdp.tables.dataframe import FrameSource
 
 CLOCKS = [dt.time(8, 30), dt.time(17, 45), None] * 20
 DAYS = [dt.date(2020, 5, 2), dt.date(2021, 3, 1), None] * 20

@@ -12,8 +12,8 @@ from synthdp import Boolean, Categorical, Continuous, Datetime, Duration, Identi
 from synthdp.errors import DataError, ParameterError, SchemaError
 from synthdp.nonprivate.digits import SHARED
 from synthdp.nonprivate.draft_schema import MOST_LEVELS, draft_schema
+from synthdp.tables.dataframe import FrameSource
 from synthdp.tables.sources.csv import CsvSource
-from synthdp.tables.sources.dataframe import FrameSource
 from synthdp.tables.sources.parquet import ParquetSource
 
 

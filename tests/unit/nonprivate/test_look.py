@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 from synthdp.errors import DataError
 from synthdp.nonprivate.look import look
 from synthdp.schema.csv_format import CsvFormat
-from synthdp.tables.sources.dataframe import FrameSource
+from synthdp.tables.dataframe import FrameSource
 from synthdp.tables.sources.file_source import source_at
 
 

@@ -26,8 +26,8 @@ from synthdp.nonprivate.draft import Draft
 from synthdp.nonprivate.draft_schema import draft_schema
 from synthdp.nonprivate.look import look
 from synthdp.page.project import Project
+from synthdp.tables.dataframe import FrameSource
 from synthdp.tables.sources.csv import CsvSource
-from synthdp.tables.sources.dataframe import FrameSource
 
 RARE, COMMON = [1, 2, SHARED - 1], [SHARED, 3 * SHARED, 6 * SHARED]
 VALUES: dict[str, list[Any]] = {

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from synthdp.queries.supports import key_of, part_of, values_of
+from synthdp.tables.dataframe import FrameSource
 from synthdp.tables.keys import count_keys
-from synthdp.tables.sources.dataframe import FrameSource
 
 TEXTS = st.text(max_size=8) | st.sampled_from(["", "\\", "\x00", "\x1f", "\\u", "\\0", "a\x1fb"])
 

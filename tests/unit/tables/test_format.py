@@ -25,9 +25,9 @@ from synthdp.schema.columns import (
     Ordinal,
 )
 from synthdp.schema.schema import Schema
+from synthdp.tables.dataframe import FrameSource
 from synthdp.tables.format import TableFormat
 from synthdp.tables.sources.csv import CsvSource
-from synthdp.tables.sources.dataframe import FrameSource
 
 LIBRARIES = ["pandas", "polars", "polars lazy", "pyarrow", "duckdb"]
 

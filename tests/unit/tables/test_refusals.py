@@ -19,9 +19,9 @@ import pytest
 import synthdp as sd
 from synthdp.errors import DataError, InternalError, SynthDPError
 from synthdp.tables.columns import arrow
+from synthdp.tables.dataframe import FrameSource
 from synthdp.tables.refusals import instead_of, reading
 from synthdp.tables.sources.csv import CsvSource
-from synthdp.tables.sources.dataframe import FrameSource
 from synthdp.tables.sources.duckdb import DuckDBSource
 from synthdp.tables.sources.parquet import ParquetSource
 

@@ -20,7 +20,7 @@ from synthdp.queries.distances import MarginalDistances
 from synthdp.queries.marginals import Marginals, all_cliques
 from synthdp.schema.columns import Boolean, Categorical, Continuous, Datetime, Integer, Ordinal
 from synthdp.schema.schema import Schema
-from synthdp.tables.sources.dataframe import FrameSource
+from synthdp.tables.dataframe import FrameSource
 from synthdp.tables.sources.duckdb import DuckDBSource
 
 SCHEMA = Schema(

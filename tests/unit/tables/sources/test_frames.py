@@ -29,8 +29,8 @@ from synthdp.schema.columns import (
     Ordinal,
     Untyped,
 )
+from synthdp.tables.dataframe import FrameSource
 from synthdp.tables.sources.csv import CsvSource
-from synthdp.tables.sources.dataframe import FrameSource
 from synthdp.tables.sources.resolve import infer_schema
 
 EVERY_KIND = [

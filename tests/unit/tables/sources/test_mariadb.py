@@ -15,7 +15,7 @@ from synthdp.domain.encoder import encode
 from synthdp.domain.histories import Layout
 from synthdp.errors import DataError, ParameterError
 from synthdp.sampling.possible_rules import evenly
-from synthdp.tables.sources.dataframe import FrameSource
+from synthdp.tables.dataframe import FrameSource
 
 pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT or "it is there")
 

@@ -20,8 +20,8 @@ from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.marginals import Marginals, all_cliques
 from synthdp.schema.columns import Boolean, Categorical, Continuous, Datetime, Integer
 from synthdp.schema.schema import Schema
+from synthdp.tables.dataframe import FrameSource
 from synthdp.tables.sources import parquet
-from synthdp.tables.sources.dataframe import FrameSource
 from synthdp.tables.sources.file_source import source_at
 from synthdp.tables.sources.parquet import ParquetSource
 

@@ -32,7 +32,7 @@ from synthdp.queries.linear import Total
 from synthdp.queries.marginals import Marginals, all_cliques
 from synthdp.schema.columns import Boolean, Categorical, Continuous, Datetime, Identifier, Integer, Weight
 from synthdp.schema.schema import Schema
-from synthdp.tables.sources.dataframe import FrameSource
+from synthdp.tables.dataframe import FrameSource
 from synthdp.tables.sources.parquet import ParquetSource
 from synthdp.tables.sources.spark import SparkSource, sample_on_spark
 

@@ -18,7 +18,7 @@ from synthdp.domain.encoder import encode
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.marginals import Marginals, one_ways
 from synthdp.tables.columns.arrow import read
-from synthdp.tables.sources.dataframe import FrameSource
+from synthdp.tables.dataframe import FrameSource
 
 pyspark = pytest.importorskip(
     "pyspark", reason="Spark is not installed: pip install 'synthdp[spark]'; it needs Java 17"

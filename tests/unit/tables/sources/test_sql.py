@@ -32,7 +32,7 @@ from synthdp.errors import DataError, DraftWarning, ParameterError, SynthDPError
 from synthdp.privacy.loss import PureDP
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.marginals import Marginals, all_cliques
-from synthdp.tables.sources.dataframe import FrameSource
+from synthdp.tables.dataframe import FrameSource
 from synthdp.tables.sources.sql import SqlSource
 from synthdp.tables.sql import links
 

@@ -20,7 +20,7 @@ from synthdp import (
 )
 from synthdp.domain.encoder import encode
 from synthdp.errors import ParameterError
-from synthdp.tables.sources.dataframe import FrameSource
+from synthdp.tables.dataframe import FrameSource
 from synthdp.works.polynomials.binarized import binarize
 from synthdp.works.polynomials.conjunctions import (
     SymmetricQuery,

@@ -13,7 +13,7 @@ from synthdp import Boolean, Schema
 from synthdp.domain.domain import domain_of
 from synthdp.domain.encoder import encode
 from synthdp.errors import ParameterError
-from synthdp.tables.sources.dataframe import FrameSource
+from synthdp.tables.dataframe import FrameSource
 from synthdp.works.polynomials.decision_list_release import pattern_table
 from synthdp.works.polynomials.decision_lists import (
     DecisionList,

@@ -21,10 +21,10 @@ from sklearn.utils.validation import _check_feature_names, _check_n_features, co
 from synthdp.arrays import AnyArray
 from synthdp.domain.encoder import numbers_of_labels
 from synthdp.errors import DataError, SynthDPError
+from synthdp.tables.dataframe import FrameSource, frame_of
 from synthdp.tables.plain import labels_of_objects
 from synthdp.tables.refusals import instead_of
 from synthdp.tables.source import Source
-from synthdp.tables.sources.dataframe import FrameSource, frame_of
 from synthdp.tables.sources.resolve import is_spark, source_of
 
 DEFAULT_LABEL = "target"
