@@ -64,7 +64,7 @@ class EpsilonBound:
     Parameters
     ----------
     name, neighbors, claimed
-        What was audited, for which neighbours, and what it claims.
+        Name of the audited mechanism, its neighbours, and its claimed guarantee.
     epsilon
         Lower confidence bound on its true epsilon, at the claimed delta; 0 if nothing was gained.
     runs
@@ -114,7 +114,7 @@ def matched_score(release: Release[Any], schema: Schema, *, without: pd.DataFram
     release
         With measurements; questions about keys count nothing.
     schema
-        Of the tables.
+        Schema of the tables.
     without, with_
         The table without the row, and the one with it (more, or in place of another).
     """
@@ -148,11 +148,11 @@ def audit(
     tables
         Without and with the row.
     name, neighbors, claimed
-        What is audited, and what it claims.
+        Name of the audited mechanism, its neighbours, and its claimed guarantee.
     runs
         Releases of each table; a quarter of them chooses the event.
     confidence
-        Of the bound.
+        Probability that the bound holds.
 
     Raises
     ------
@@ -185,9 +185,9 @@ def least_runs(claimed: ApproxDP, *, confidence: float, above: int = 0) -> int:
     Parameters
     ----------
     claimed
-        What is audited.
+        The guarantee that is audited.
     confidence
-        Of the bound.
+        Probability that the bound holds.
     above
         A number of runs that is less than the result.
 
@@ -234,11 +234,11 @@ def score_bound(
     without, with_
         (n,) scores, each of its own release.
     delta
-        Of the claim.
+        The claimed delta.
     confidence
-        Of the bound.
+        Probability that the bound holds.
     bound
-        How counts become a bound; default: `epsilon_bound`, which supposes nothing.
+        Function from counts to a bound; default: `epsilon_bound`, which supposes nothing.
     """
     bound = bound or epsilon_bound
     check_number("confidence", confidence, above=0.5, below=1)
@@ -309,11 +309,11 @@ def audit_build(
     Parameters
     ----------
     epsilon, delta
-        What each release claims.
+        The guarantee that each release claims.
     runs, confidence
         As in `audit`; the confidence is for all bounds together.
     names
-        Which of `AUDITED`; default: all.
+        Names of the audited mechanisms, keys of `AUDITED`; default: all.
     """
     chosen = tuple(names) or tuple(AUDITED)
     unknown = [name for name in chosen if name not in AUDITED]

@@ -35,7 +35,7 @@ def whole(name: str, value: object, *, least: int = 0, most: int | None = None) 
     name
         The parameter, as its user knows it.
     value
-        What was given; of a type of Python or NumPy, and no truth value.
+        The user's value; a number of Python or NumPy, and no truth value.
     least, most
         The smallest and the largest value allowed.
 
@@ -86,7 +86,7 @@ def check_number(
     name
         The parameter, as its user knows it.
     value
-        What was given; of a type of Python or NumPy.
+        The user's value, of a type of Python or NumPy.
     above, below
         Limits that it may not reach.
     least, most

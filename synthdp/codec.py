@@ -91,9 +91,9 @@ class Form:
     kind
         The class.
     name
-        In files of version 2, and wherever there is no other.
+        The field's name in files of version 2, and wherever there is no other.
     short
-        In files of version 1.
+        The field's name in files of version 1.
     write, read
         The value to what JSON can hold, and back.
     bare
@@ -129,7 +129,7 @@ def saved_as(name: str) -> Callable[[KindT], KindT]:
     Parameters
     ----------
     name
-        Of the class in files, for ever: a word, a dot and another word, as in ``"mylab.Thresholds"``.
+        Name of the class in files, for ever: a word, a dot and another word, as in ``"mylab.Thresholds"``.
 
     Returns
     -------
@@ -348,7 +348,7 @@ class DocumentSource:
     arrays
         By name.
     parts
-        What is referred to by number.
+        The objects that the document names by number.
     """
 
     arrays: Mapping[str, AnyArray]

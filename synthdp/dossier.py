@@ -97,11 +97,11 @@ def publish_folder(
     folder
         To write; its parents are made.
     about
-        What the publisher says.
+        The publisher's statements about the table.
     ending
-        Of the table, ``.csv`` or ``.parquet``.
+        Ending of the table's file, ``.csv`` or ``.parquet``.
     rows
-        Of the synthetic table; default: the noisy estimate of the real number.
+        Number of rows of the synthetic table; default: the noisy estimate of the real number.
     key
         A private key to sign the checksums with, of ssh-keygen or minisign; only its first 80 bytes are read here.
     on_progress

@@ -97,7 +97,7 @@ class SolverFailedError(FitError):
     Parameters
     ----------
     message
-        What to tell the user.
+        Text for the user.
     status
         The solver's own sentence.
     """
@@ -172,9 +172,9 @@ def tell_of_budget(error: BaseException, sentence: str, *, instead: bool = False
     Parameters
     ----------
     error
-        What is raised.
+        The error that is raised.
     sentence
-        What to say.
+        The sentence to add.
     instead
         Whether it replaces what the error says already; default: that stays, and nothing is added.
     """

@@ -153,7 +153,7 @@ class Noise:
     Parameters
     ----------
     law
-        Its distribution.
+        Distribution of the noise.
     scale
         Laplace b, Gaussian sigma, or K-norm Delta / epsilon, in whole numbers.
     k
@@ -288,6 +288,6 @@ def beyond_noise(stddev: float, answers: int) -> float:
     stddev
         Standard deviation of the noise of each answer.
     answers
-        How many are looked at together.
+        Number of answers that are tested together.
     """
     return stddev / math.sqrt(2) * math.log(answers / (2 * UNLIKELY))

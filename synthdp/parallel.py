@@ -41,7 +41,7 @@ def in_order(work: Callable[[T], R], blocks: Iterable[T], *, workers: int = WORK
     work
         A function that may run several times at once; a single block is left to the caller's own thread.
     blocks
-        What it is called with.
+        The arguments of its calls.
     workers
         Threads; 1 for none but the caller's.
     """

@@ -15,7 +15,7 @@ class Progress:
     Parameters
     ----------
     stage
-        What begins now.
+        Name of the stage that begins now.
     done, total
         Stages finished, and stages in all.
     """

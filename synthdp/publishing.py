@@ -112,9 +112,9 @@ def publish(
     release
         The settings; it is fitted.
     places
-        Where the files go.
+        Paths of the files.
     rows
-        Of the synthetic table; default: the noisy estimate of the real number.
+        Number of rows of the synthetic table; default: the noisy estimate of the real number.
     escape_formulas
         Whether to defuse texts that a spreadsheet would run.
     on_progress
@@ -150,11 +150,11 @@ def kept_in(release: Release[Any], asked: Path | None, *, beside: Path) -> str:
     Parameters
     ----------
     release
-        What was paid for.
+        The release that was paid for.
     asked
-        Where it may lie already.
+        Folder for the release that the user named, in which it may lie already; ``None`` without one.
     beside
-        What could not be written.
+        Path of the file that could not be written.
     """
     place = next((place for place in _safe_places(asked, beside) if _is_saved(release, place)), None)
     where = f"{release.receipt.total} is spent, {release.receipt.record}"

@@ -36,7 +36,7 @@ class Work:
     Parameters
     ----------
     package
-        Its package, ``__name__``.
+        Package of the work, ``__name__``.
     mechanisms
         Those that yield a table, or answers alone, by the name that users write.
     saved

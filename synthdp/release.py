@@ -200,7 +200,7 @@ class Release(Generic[OutputT_co]):
         Parameters
         ----------
         m
-            How many tables, >= 2; a standard error of 20 has a relative error of about 16 %.
+            Number of tables, >= 2; a standard error from 20 tables has a relative error of about 16 %.
         rows
             Rows of each, drawn independently; default: the noisy estimate of the table's.  More make intervals shorter.
         random_state
@@ -240,7 +240,7 @@ class Release(Generic[OutputT_co]):
             Of one table.  It returns a number, a dict or pandas Series of numbers, a pair (estimates, variances), a result
             of statsmodels, or a fitted linear model of scikit-learn.
         m
-            How many tables, >= 2; a standard error of 20 has a relative error of about 16 %.
+            Number of tables, >= 2; a standard error from 20 tables has a relative error of about 16 %.
         population
             Whether the intervals hold for the population that the private rows are a simple random sample from, or for the
             private rows alone.
@@ -248,7 +248,7 @@ class Release(Generic[OutputT_co]):
             Rows of each table; default: the noisy estimate of the private table's.  With another number the function must
             return variances.
         level
-            Of the intervals, 0 < level < 1.
+            Confidence level of the intervals, 0 < level < 1.
         random_state
             Seed of the sampling.  It never reaches noise.
 
@@ -360,7 +360,7 @@ class Release(Generic[OutputT_co]):
         Parameters
         ----------
         column
-            Its name; default: all columns.
+            Name of the column; default: all columns.
         by
             Another column: the shares of ``column`` within its groups.
 

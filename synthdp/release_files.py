@@ -179,7 +179,7 @@ def write(release: Saveable, path: str | PathLike[str]) -> None:
     Parameters
     ----------
     release
-        What to write.
+        The release to write.
     path
         A new folder, or one that holds a release already.
 

@@ -47,11 +47,11 @@ def forecast_tables(
     Parameters
     ----------
     tables
-        Those with open columns.
+        Schemas of the tables with open columns, by name.
     adjacency
         The neighbours of the database.
     loss
-        Of the account, such as Gaussian DP.
+        The account's budget, such as Gaussian DP.
     rows
         About how many rows each table has, as somebody assumes.
 

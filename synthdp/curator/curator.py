@@ -239,9 +239,9 @@ class Curator:
         Parameters
         ----------
         queries
-            What will be asked.
+            The queries that will be asked.
         spend
-            What all of it may cost, to look whether there is noise for that; default: no look at noise.
+            The largest loss of all queries, to check that noise exists for it; default: no check of noise.
 
         Raises
         ------
@@ -274,11 +274,11 @@ class Curator:
         Parameters
         ----------
         queries
-            What to ask of the rows' cells, or of their keys.
+            The statistic to answer, of the rows' cells or of their keys.
         spend
-            What it may cost; the noise is the least that costs no more.
+            The largest loss; the noise is the least that costs no more.
         step
-            What the receipt calls it.
+            Name of the step on the receipt.
         law
             A law of noise to insist on; default: the least noise for the loss.
 
@@ -318,11 +318,11 @@ class Curator:
         Parameters
         ----------
         queries
-            What to ask: one pass for sets of marginals over one domain, else one for each.
+            The statistics to answer: one pass over the rows for sets of marginals over one domain, else one for each.
         spends
-            What each may cost.
+            The largest loss of each.
         steps
-            What the receipt calls each.
+            Name of each step on the receipt.
         law
             A law of noise to insist on.
 
@@ -364,9 +364,9 @@ class Curator:
         columns
             Columns whose values make up a record's key.
         spend
-            What it may cost; the noise and then the threshold are the least that cost no more.
+            The largest loss; the noise and then the threshold are the least that cost no more.
         step
-            What the receipt calls it.
+            Name of the step on the receipt.
         """
         self._vault.answering.allow_others()
         from synthdp.privacy.key_histogram import KeyCounts, plan_histogram
@@ -402,15 +402,15 @@ class Curator:
         max_alarms
             c, how many guesses may be found wrong, each with a noisy answer.
         spend
-            What the whole watch may cost.
+            The largest loss of the whole watch.
         alarm_share
             Share of it for finding wrong guesses; the rest is for the answers.
         threshold
-            How far off a guess may be, in rows; default: the least at which few answers are above it by noise alone.
+            Largest error of a guess, in rows; default: the least at which few answers are above it by noise alone.
         queries
             For that default: about how many queries will be asked.
         step
-            What the receipt calls it.
+            Name of the step on the receipt.
         """
         self._vault.answering.allow_others()
         from synthdp.curator.sparse_vector import SparseVector
@@ -471,9 +471,9 @@ class Curator:
         scores
             One score per candidate.
         spend
-            What it may cost.
+            The largest loss.
         step
-            What the receipt calls it.
+            Name of the step on the receipt.
         law
             A law to insist on; default: the one with the least noise.
         """
@@ -497,7 +497,7 @@ class Curator:
         Parameters
         ----------
         spend
-            What it may cost.
+            The largest loss.
         takes
             Whether what follows can do with a schema from which a column is left out; if not, the column stays.
         careful
@@ -544,7 +544,7 @@ class Curator:
         Parameters
         ----------
         spend
-            What it may cost.
+            The largest loss.
         takes
             Whether what follows can do with a table's schema from which a column is left out.
 
@@ -616,7 +616,7 @@ class Curator:
         why
             For the receipt: what kept the discovery from ending.
         takes
-            As of `discover`.
+            Function that tells whether the mechanism can use what is left, as `discover` takes it.
         """
         from synthdp.curator.discovery import nothing_found
 
@@ -661,7 +661,7 @@ class Curator:
         Parameters
         ----------
         spend
-            What the account may cost.
+            The largest loss of the account.
         currency
             For an (epsilon, delta): `ZCDP` for zero-concentrated accounting, `ApproxDP` to keep basic composition.
         thresholds
@@ -774,7 +774,7 @@ class Curator:
         Parameters
         ----------
         notes
-            What a mechanism says of its output.
+            Lines of the mechanism about its output.
         """
         return Receipt(
             total=self._vault.terms.total,

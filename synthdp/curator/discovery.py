@@ -129,7 +129,7 @@ class Discovered:
     rows
         About how many rows the table has, by the noisy counts of what was found; 0 if nothing was.
     least
-        How many rows, on average over the columns, noise hides in a level or in a power of two.
+        Rows of a level or a power of two that noise hides, on average over the columns.
     """
 
     schema: Schema

@@ -72,7 +72,7 @@ class GuardedTable:
     table
         The rows.
     terms
-        What was agreed before any of them was read.
+        The terms that were fixed before any row was read.
     extra_columns
         Names of the columns that the table has beyond its schema.
     answering
@@ -81,7 +81,7 @@ class GuardedTable:
     Attributes
     ----------
     items
-        What was spent on what, in order.
+        The spends with their purposes, in order.
     entries
         Numbers of the entries in the ledger.
     reserved

@@ -36,7 +36,7 @@ class Entry:
     adjacency
         The neighbours that the loss was spent for; ``None`` in entries of ledgers that did not record them (version 1).
     key
-        What the caller names the spend by, if anything; no other entry has it.
+        The caller's name of the spend, or None; no other entry has it.
     """
 
     number: int
@@ -74,12 +74,12 @@ class Ledger:
     path
         The SQLite file, made when first written to.
     seconds
-        How long to wait for another process that holds the file.
+        Longest wait for another process that holds the file, in seconds.
     key
         A name of your own for one spend, such as the number of a plan.  Whoever spends through this object spends under
         it, and a second spend under it is refused: a release that is started twice is paid for once.
     note
-        What entries then say the spend was for, in place of the curator's word.
+        Purpose of the spend in later entries, in place of the curator's word.
 
     Raises
     ------
@@ -171,9 +171,9 @@ class Ledger:
         Parameters
         ----------
         number
-            Of the entry; with a ``loss``, the very number that `reserve` returned.
+            Number of the entry; with a ``loss``, the very number that `reserve` returned.
         loss
-            What was spent, if less than was reserved and nothing more ever will be.  This is said once.
+            The real cost, if it is less than the reserved one and nothing more will be spent.  It can be stated once.
 
         Raises
         ------
@@ -202,7 +202,7 @@ class Ledger:
         Parameters
         ----------
         number
-            Of the entry: the very number that `reserve` returned.
+            Number of the entry: the very number that `reserve` returned.
 
         Raises
         ------

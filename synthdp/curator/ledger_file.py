@@ -72,9 +72,9 @@ class LedgerFile:
     path
         The file, as the user named it: for messages.
     place
-        Its absolute path.
+        Absolute path of the file.
     seconds
-        How long to wait for another process that holds the file.
+        Longest wait for another process that holds the file, in seconds.
     """
 
     path: Path

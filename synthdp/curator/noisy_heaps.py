@@ -62,7 +62,7 @@ def without_heaps(counts: NoisyCounts) -> tuple[NoisyCounts, tuple[float, ...]]:
     Parameters
     ----------
     counts
-        Of `magnitude_bins`.
+        Noisy counts of the bins of `magnitude_bins`.
     """
     rows, codes = counts.rows[:POWER_BINS].copy(), counts.rows[POWER_BINS:]
     clear = counts.clear()

@@ -126,7 +126,7 @@ class NoisyCounts:
     stddev
         Standard deviation of the noise on each.
     law
-        Its law, Laplace or Gaussian.
+        Law of the noise, Laplace or Gaussian.
     """
 
     rows: FloatArray
@@ -314,11 +314,11 @@ def narrowed(
     Parameters
     ----------
     counts
-        Of `part_bins`.
+        Noisy counts of the bins of `part_bins`.
     lower, upper
         The range.
     held
-        How many numbers there are, by an earlier look.
+        Number of the column's numbers, by an earlier noisy count.
     narrow
         Whether the range surely is hardly too wide.
     whole
@@ -370,11 +370,11 @@ def spacing_of(counts: NoisyCounts, spacings: Sequence[Fraction], *, width: floa
     Parameters
     ----------
     counts
-        Of `spacing_bins`.
+        Noisy counts of the bins of `spacing_bins`.
     spacings
         The spacings that these tell apart, the widest first.
     width
-        Of the range.
+        Width of the range.
     """
     rows, stddev = counts.rows[1:], counts.stddev
     needed = np.flatnonzero(counts.clear()[1:])

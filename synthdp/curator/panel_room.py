@@ -45,13 +45,13 @@ class PanelRoom:
     Parameters
     ----------
     folder
-        Of its private files.
+        Folder of its private files.
     schema
-        How rows are encoded.
+        Schema by which rows are encoded.
     terms
-        What was agreed, with a window; the terms of the first time hold for ever.
+        The agreed terms, with a window; the terms of the first time hold for ever.
     ledger, dataset
-        Where the whole panel is recorded, once.
+        Ledger, and name of the data set in it, that record the whole panel once.
     key
         A secret that the private files are encrypted with.
     """
@@ -109,7 +109,7 @@ class PanelRoom:
         Parameters
         ----------
         period
-            Its number from 0, below the terms' number of periods; all earlier ones must have been added.
+            Number of the period from 0, below the terms' number of periods; all earlier ones must have been added.
         table
             Its rows.  Of a person with several the one of the lowest state is taken; who has none is absent.
 

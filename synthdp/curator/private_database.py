@@ -37,7 +37,7 @@ class PrivateDatabase(PrivateTable):
     Parameters
     ----------
     sources
-        Where the rows of each table are.
+        Source of the rows of each table, by name.
     layout
         The record of a person; of open columns as if nothing had been found, until `complete` is called.
     declared
@@ -328,7 +328,7 @@ class _Chosen:
     rows
         (used,) their positions in the table.
     person, slot
-        Whose they are, and at which place.
+        The person of each row, and the row's place in the person's record.
     parent
         (used,) the position, among the parent's used rows, of the row that each belongs to.
     """

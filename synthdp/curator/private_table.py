@@ -63,11 +63,11 @@ class PrivateTable:
     Parameters
     ----------
     source
-        Where the rows are.
+        Source of the rows.
     schema
-        How they are coded.
+        Schema by which they are encoded.
     adjacency
-        Whose rows are protected.
+        The neighbouring relation, with the protected unit.
     """
 
     source: Source | None

@@ -106,11 +106,11 @@ class SavedSession:
     Parameters
     ----------
     folder
-        Where it was saved.
+        Folder in which it was saved.
     text
         The file `SESSION`: private.
     document
-        What it says: private.
+        Its settings as JSON, which are private.
     arrays
         The file `ARRAYS`.
     """

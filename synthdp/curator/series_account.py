@@ -27,11 +27,11 @@ class SeriesTerms:
     loss
         The cost of the whole series.
     adjacency
-        Whose rows of one period are protected, and how many are used.
+        The neighbouring relation of one period, with the protected unit and its most rows.
     periods
-        How many periods there are.
+        Number of periods.
     most_periods
-        In how many of them a unit's rows are used.
+        Most periods in which a unit's rows are used.
     window, bins
         Of a panel: how many periods in a row are counted together, and into how many cells a column of numbers falls.
     """
@@ -80,9 +80,9 @@ class SeriesAccount:
     state
         The private files.
     schema, terms
-        What is agreed.
+        The agreed schema and terms.
     ledger, dataset
-        Where the whole series is recorded, once.
+        Ledger, and name of the data set in it, that record the whole series once.
     """
 
     __slots__ = ("_dataset", "_ledger", "_mine", "_schema", "_state", "_terms")

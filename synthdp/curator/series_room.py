@@ -52,13 +52,13 @@ class SeriesRoom:
     Parameters
     ----------
     folder
-        Of its private files.
+        Folder of its private files.
     schema
-        How rows are encoded.
+        Schema by which rows are encoded.
     terms
-        What was agreed; the terms of the first time hold for ever.
+        The agreed terms; the terms of the first time hold for ever.
     ledger, dataset
-        Where the whole series is recorded, once.
+        Ledger, and name of the data set in it, that record the whole series once.
     key
         A secret that the private files are encrypted with.
     """
@@ -102,9 +102,9 @@ class SeriesRoom:
         Parameters
         ----------
         period
-            Its number from 0; all earlier ones must have been added.
+            Number of the period from 0; all earlier ones must have been added.
         table
-            Its rows.
+            Rows of the period.
         taken_back
             Rows of earlier periods that were wrong: they count -1, and are bounded together with the new rows.
         earlier
@@ -168,9 +168,9 @@ class SeriesRoom:
         last
             The last period in which it is asked.
         mu
-            What the first answers together may cost.
+            The largest cost of the first answers together, as the mu of Gaussian DP.
         weight
-            How often each row counts, for a program that plans for a larger table.
+            Number of times that each row counts, for a program that plans for a larger table.
 
         Raises
         ------
@@ -235,7 +235,7 @@ class SeriesRoom:
         queries
             Linear in the rows.
         parts
-            How the squared cost is divided among them.
+            Fraction of the squared cost of each.
 
         Returns
         -------

@@ -71,7 +71,7 @@ class PeriodRows(PrivateTable):
     taken_back
         Grid indices of rows that count -1.
     weight
-        How often each row counts.
+        Number of times that each row counts.
     """
 
     stores: tuple[SpillBuffer, ...] = ()

@@ -85,9 +85,9 @@ class SparseVector:
     plan
         The noise.
     threshold
-        In 1024ths of a row.
+        The threshold, in 1024ths of a row.
     state
-        Where a saved watch goes on.
+        State from which a saved watch goes on.
     """
 
     __slots__ = ("_columns", "_plan", "_state", "_threshold", "_vault")
@@ -168,7 +168,7 @@ class SparseVector:
         query
             The support of a query of record keys, or one query over cells with values in [0, 1].
         guess
-            Its total in rows, by public knowledge.
+            The query's total in rows, by public knowledge.
 
         Raises
         ------
@@ -227,7 +227,7 @@ class SparseVector:
         path
             A new folder.
         document, arrays
-            What its owner wants back with it, as JSON and as bytes.
+            Data of the owner that come back with the watch, as JSON and as bytes.
 
         Raises
         ------

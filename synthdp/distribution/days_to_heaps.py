@@ -30,7 +30,7 @@ class DaysToHeaps:
     Parameters
     ----------
     barrier
-        Which second days are possible, given the first day and the days between.
+        The rule that gives the possible second days, from the first day and the days between.
     single
         (cells of the second day,) which are single days.
     possible

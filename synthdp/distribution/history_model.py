@@ -42,7 +42,7 @@ class Factor:
     Parameters
     ----------
     table
-        What it is about; its second axis is the attribute that is drawn.
+        The table that was measured; its second axis is the attribute that is drawn.
     theta
         (table.shape) what it adds to the logarithm.
     """
@@ -58,11 +58,11 @@ class Conditional:
     Parameters
     ----------
     table, attribute
-        Which.
+        Table and name of the attribute.
     base
         (1 or groups of periods, cells) logarithms before the factors; `IMPOSSIBLE` where a cell is never drawn.
     factors
-        What else it depends on.
+        The other factors that it depends on.
     """
 
     table: int
@@ -109,7 +109,7 @@ class Histories:
     Attributes
     ----------
     barriers
-        What the rules on two columns forbid.
+        The cells that rules on two columns forbid.
     possible
         By table and attribute, where rules leave some out, which cells some row may have.
     heaps
@@ -168,7 +168,7 @@ class Histories:
         Parameters
         ----------
         persons
-            How many.
+            Number of persons.
         rng
             Source of the draws.
         expected
@@ -230,9 +230,9 @@ class _Law:
     of
         The conditional.
     among
-        What the rules between the rows of a parent row leave open.
+        The values that rules between the rows of a parent row allow.
     barriers
-        What cells that were drawn before forbid.
+        The values that cells drawn before forbid.
     possible
         (cells,) which cells some row may have; ``None`` for all.
     above
@@ -240,7 +240,7 @@ class _Law:
     groupings, which
         The different groupings of its cells that factors speak of, and for each factor which; -1 for one of single cells.
     expected
-        Where what is expected is added up; ``None`` where nothing is.
+        Array to which expected counts are added; ``None`` where none are.
     by_factor
         The same for each factor.
     """

@@ -24,7 +24,7 @@ def derive(schema: Schema, rule: Derived, raw: Mapping[str, RawColumn]) -> RawCo
     schema
         With the rule.
     rule
-        How the column is computed.
+        The rule that computes the column.
     raw
         The columns that it is computed from.
     """

@@ -48,9 +48,9 @@ def keys_of_pattern(pattern: str, first: int, rows: int) -> list[str]:
     Parameters
     ----------
     pattern
-        Of the keys; it has at least ``first + rows`` of them.
+        Pattern of the keys; it has at least ``first + rows`` keys.
     first, rows
-        Which rows.
+        Position of the first row, and number of rows.
     """
     alphabets = alphabets_of(pattern)
     leading = 0

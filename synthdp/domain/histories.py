@@ -75,7 +75,7 @@ class TableLayout:
     slots
         Rows of one person.
     order
-        How the rows of a parent row are numbered.
+        The numbering of the rows of a parent row.
     period
         Name of the column that orders them, if any.
     unique

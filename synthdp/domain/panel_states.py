@@ -31,7 +31,7 @@ class PanelStates:
     schema
         Columns of the rows; a value that does not fit its column counts as no row.
     window
-        How many periods in a row are counted together.
+        Number of consecutive periods that are counted together.
     bins
         Most cells of a column of numbers.
 

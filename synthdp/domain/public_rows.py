@@ -27,15 +27,15 @@ class PublicRows:
     Parameters
     ----------
     name
-        What a receipt calls the table.
+        Name of the table on a receipt.
     columns
         The raw values of each shared column.
     rows
-        How many rows there are.
+        Number of rows.
     weight
         The most that the table counts for, in parts of its rows, 0 < weight <= 1.
     kept
-        What was made of the rows last, by a digest of all that it depends on.
+        Cache of the last computation from the rows, by a digest of all its inputs.
     """
 
     name: str

@@ -299,7 +299,7 @@ def _drawn(cell: AnyArray, likely: FloatArray, size: int, cells: AnyArray, rng: 
     cell, likely
         (items,) which cell each item lies in, and how likely it is beside others there, > 0.
     size
-        How many cells there are.
+        Number of cells.
     cells
         (n,) cells that have an item.
     """

@@ -32,7 +32,7 @@ class Among:
     Attributes
     ----------
     rules
-        Those about the attribute.
+        The rules about the attribute.
     """
 
     layout: Layout

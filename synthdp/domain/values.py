@@ -42,7 +42,7 @@ def mask_of_values(column: Column, values: object, *, name: str = "") -> BoolArr
         grid point.  Special values between the column's bounds are numbers and belong to a range around them; special
         values beyond the bounds are codes and belong to none.  Or an `Allowed`, whose ready-made mask is returned.
     name
-        What errors call the column.
+        Name of the column in errors.
 
     Raises
     ------

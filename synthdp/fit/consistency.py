@@ -170,7 +170,7 @@ def make_merged_consistent(tables: Iterable[NoisyTable], pooled: GLSEffects) -> 
     tables
         Independent noisy tables of merged codes, one a clique.
     pooled
-        What all other answers say, the one-ways of all their columns among them.
+        Effects estimated from all other answers, the one-ways of all their columns among them.
     """
     return tuple(
         table if table.alone else replace(table, counts=_with_margins(table, pooled).ravel()) for table in tables

@@ -42,9 +42,9 @@ class Target:
     Parameters
     ----------
     counts
-        What it should be, in persons.
+        Target counts, in persons.
     stddev
-        Of the noise in a cell, in persons: below it no difference is worth a step.
+        Standard deviation of the noise in a cell, in persons: no smaller difference is worth a step.
     """
 
     counts: FloatArray
@@ -78,11 +78,11 @@ def fit_histories(
     targets
         By table and attribute, for each factor its table.
     persons
-        How many are drawn in each of the last sweeps; in those before, which are far from the end, at most `FEW`.
+        Number drawn in each of the last sweeps; in sweeps before, which are far from the end, at most `FEW`.
     total
-        How many persons the tables are of.
+        Number of persons of the tables.
     sweeps
-        How often.
+        Number of sweeps.
     rng
         Source of the persons.
     rate

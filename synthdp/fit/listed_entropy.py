@@ -95,7 +95,7 @@ class ListedEntropy:
         Parameters
         ----------
         effects
-            What was measured; what was not has potential 0.
+            Measured effects; effects without a measurement have potential 0.
         possible
             (cells,) False where a combination cannot occur: it gets probability 0.
 

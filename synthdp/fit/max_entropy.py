@@ -286,7 +286,7 @@ class MaxEntropyFit:
     model
         The distribution.
     status
-        How the fit ended.
+        The way in which the fit ended.
     objective
         The dual objective total·log Z(θ) + ½Σ v‖θ‖² − Σ θ·y, in nats times rows; lower is better.
     residual

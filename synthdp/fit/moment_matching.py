@@ -142,7 +142,7 @@ class MomentMatching:
     ridge
         (k,) as above.
     products
-        Of each of them.
+        Clipped products per row of each question.
     slope_products
         (some, k) clipped products of the first rows, for the slope of a step.
     """
@@ -159,7 +159,7 @@ class MomentMatching:
         Parameters
         ----------
         questions
-            What to come near to.
+            Measured products that the fit should meet.
         codes
             (m, d) rows, of all columns.
         weights

@@ -232,7 +232,7 @@ def merged_tables(measurements: Iterable[Measurements], domain: Domain) -> list[
     measurements
         Noisy answers of a release, of whatever kind.
     domain
-        Whose cells were merged.
+        The domain whose cells were merged.
     """
     found = []
     for measured in measurements:
@@ -271,7 +271,7 @@ def merged_in_domain(merged: Iterable[NoisyTable], out_of_domain: OutOfDomain) -
     merged
         No group holds both codes that are in domain and others.
     out_of_domain
-        Of the columns, over all codes.
+        Estimated out-of-domain rows of the columns, over all codes.
     """
     found = []
     for table in merged:
@@ -292,7 +292,7 @@ def consistent_merged(
     Parameters
     ----------
     tables
-        Those of all codes, the one-ways among them.
+        Noisy tables of all codes, the one-ways among them.
     merged, out_of_domain
         As in `merged_in_domain`.
 

@@ -29,7 +29,7 @@ def shrunk(gap: FloatArray, stddev: float) -> FloatArray:
     gap
         (m, n) differences.
     stddev
-        Of the noise in each cell.
+        Standard deviation of the noise in each cell.
     """
     m, n = gap.shape
     if min(m, n) < SMALL:
@@ -56,7 +56,7 @@ def towards(
     noisy, expected
         (m, n) counts; the total is taken from ``noisy``.
     stddev
-        Of the noise in each cell.
+        Standard deviation of the noise in each cell.
     same
         Whether both axes have the same groups of one attribute.
     ordered
@@ -85,7 +85,7 @@ def by_period(noisy: FloatArray, stddev: float, *, least: float) -> FloatArray:
     noisy
         (groups, cells) counts.
     stddev
-        Of the noise in each cell.
+        Standard deviation of the noise in each cell.
     least
         Cells whose total is below this many standard deviations of it are empty.
     """
@@ -163,7 +163,7 @@ def associated(
     margins
         Sums of the rows, (m,), and of the columns, (n,), which a table with an association has.
     stddev
-        Of the noise in each cell.
+        Standard deviation of the noise in each cell.
     shapes
         What each parameter adds to the logarithms, (m, n) each; they are tried in this order.
     """

@@ -140,13 +140,13 @@ class Exchange:
     Parameters
     ----------
     inner, outer
-        Which tables; the clique of the first lies in the other's.
+        Two tables; the clique of the first lies in the other's.
     inner_cells, outer_cells
         The possible cells of each.
     inner_groups, outer_groups
         For each of these the group of codes that it lies in: all cells of a group get, or give, the same.
     inner_ridge, outer_ridge
-        Of their potentials, in rows.
+        Ridges of their potentials, in rows.
     excess
         (groups,) by how many rows the inner table's counts exceed the outer's: 0 where they are consistent, except for
         cells that are impossible.
@@ -190,7 +190,7 @@ def exchanges(
     tables
         One a clique.  Interactions alone have nothing to give.
     ridges
-        Of their potentials, in rows.
+        Ridges of their potentials, in rows.
     possible
         (cells,) for each table, which of its cells have a potential.
     shape

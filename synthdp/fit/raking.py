@@ -163,7 +163,7 @@ class RakedTable:
     potential
         (cells,) its log-potential, which every step changes in place.
     ridge
-        Of its potential, in rows.
+        Ridge of its potential, in rows.
     alone
         The sizes of its axes, if only its interaction is to be approached; its margins are then left where they are.
     """
@@ -279,7 +279,7 @@ def blocks_of(tables: Sequence[NoisyTable], turns: Sequence[object], shape: Shap
     tables
         Ordered by their turn.
     turns
-        Of each; tables of different turns are in different blocks.
+        Turn of each table; tables of different turns are in different blocks.
     shape
         Number of codes of each column.
     """
@@ -368,7 +368,7 @@ def raked_exactly(
     Parameters
     ----------
     model
-        What to keep as near as possible, in relative entropy.
+        The distribution to stay close to, in relative entropy.
     totals
         For some cliques the (cells,) rows, which agree with each other; all sums are the same.
     zeros

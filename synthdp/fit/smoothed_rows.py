@@ -77,7 +77,7 @@ class SmoothedRows:
     weights
         (m,) >= 0, with sum 1.
     related
-        How many pairs of columns are related in the public table, beyond chance.
+        Number of pairs of columns that are related in the public table, beyond chance.
     """
 
     shape: Shape

@@ -59,9 +59,9 @@ def smoothed(noisy: FloatArray, stddev: float, otherwise: Callable[[FloatArray],
     noisy
         (groups, cells) counts; neighbouring cells are neighbours.
     stddev
-        Of the noise in each cell.
+        Standard deviation of the noise in each cell.
     otherwise
-        What else may be made of such histograms; it is taken if its estimated risk is less.
+        Another estimator of such histograms; it is taken if its estimated risk is less.
 
     Returns
     -------

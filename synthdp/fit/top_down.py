@@ -174,7 +174,7 @@ def divided(places: PlaceCounts, by: int, relations: Mapping[int, FloatArray]) -
     Parameters
     ----------
     places
-        Of the finest level.
+        Rows and tables of the places of the finest level.
     by
         A table's name: its column divides the places.
     relations

@@ -35,7 +35,7 @@ class BudgetAllocation:
     whole
         The budget of the program.
     adjacency
-        Which tables are neighbours.
+        The neighbouring relation.
     share
         The fraction of the whole that this allocation holds, 0 <= share <= 1.
 
@@ -104,11 +104,11 @@ class BudgetAllocation:
         Parameters
         ----------
         bounds
-            How far the numbers move between neighbours, in whole numbers.
+            Sensitivity of the numbers, in whole numbers.
         share
             0 < share <= 1; nothing is taken.
         k
-            How many numbers there are.
+            Number of answers.
 
         Returns
         -------
@@ -131,7 +131,7 @@ class BudgetAllocation:
         Parameters
         ----------
         share
-            What the tables may cost together; nothing is taken.
+            Share of the budget for all tables; nothing is taken from the allocation.
         weights
             One a table, > 0.
 

@@ -56,7 +56,7 @@ class CellModel:
     Parameters
     ----------
     model
-        What samples rows.
+        The model that draws rows.
     support
         The cells and their weights, which sum to 1.
     total

@@ -157,7 +157,7 @@ class LaplaceAnswers(HasPrivacyCost):
         ``"max"``: the same noise on every query, which is least for the worst one.  ``"mean"``: budget is divided
         among the tables of a `Marginals` (or the parts of a `Stack`) to make the mean squared error least.
     spend
-        What it may cost.
+        The largest loss.
 
     Examples
     --------

@@ -85,7 +85,7 @@ class Estimate:
         Parameters
         ----------
         labels
-            What each answer is about.
+            Labels of each answer, by name.
         """
         estimate, ends = np.atleast_1d(self.estimate), self.interval(LEVEL)
         bias = np.broadcast_to(np.asarray(self._bias, np.float64), estimate.shape)

@@ -44,9 +44,9 @@ class IterativeConstruction(Protocol[QueryT_contra]):
         query
             On which the guess was found to be off.
         answer
-            Its noisy sum over rows.
+            The query's noisy sum over rows.
         stddev
-            Of the noise.
+            Standard deviation of the noise.
         """
         ...
 
@@ -84,11 +84,11 @@ def interact(
     Parameters
     ----------
     construction
-        What is known; changed in place by an update.
+        The public hypothesis, which an update changes in place.
     watch
         The open sparse vector.
     query
-        As the construction takes it.
+        The query, in the form that the construction takes.
     asked
         The same query as the watch takes it.
     """

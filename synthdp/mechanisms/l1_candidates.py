@@ -56,9 +56,9 @@ class Candidates:
     prior
         (m,) their weights before the fit, with sum 1.
     drawn
-        How many rows they were drawn as; 0 where all possible rows are listed.
+        Number of rows that were drawn; 0 where all possible rows are listed.
     origin
-        Where they come from, for the receipt.
+        Text on their origin, for the receipt.
     """
 
     codes: Codes
@@ -139,7 +139,7 @@ def tree_of_pairs(
     domain
         Their axes.
     possible
-        Which combinations can occur.
+        Mask of the combinations that can occur.
     total
         Number of rows.
     """

@@ -34,9 +34,9 @@ def check_options(name: str, kind: type[Any], options: object, *, without: Colle
     Parameters
     ----------
     name
-        What users call the mechanism.
+        The mechanism's name for users.
     kind
-        Its class, a dataclass.
+        The mechanism's class, a dataclass.
     options
         Names and values.
     without
@@ -167,7 +167,7 @@ class Named:
     Parameters
     ----------
     place
-        Where the mechanism's class is, ``"module:Class"``.
+        Place of the mechanism's class, ``"module:Class"``.
     takes
         Which of the settings it takes, each with the constructor's argument that it becomes.
     solvers
@@ -276,7 +276,7 @@ def mechanism_named(
     on_progress
         Called at each stage, where the mechanism has any.
     settings
-        Those of `UNSET`, with values that may be unset.
+        The settings of `UNSET`, with values that may be unset.
 
     Raises
     ------

@@ -37,7 +37,7 @@ def check_tables(curator: Curator, axes: tuple[Axis, ...], *, spend: Spend) -> N
     Parameters
     ----------
     curator
-        Whom a program will ask.
+        The curator that a program will ask.
     axes
         The cells of each column.
     spend
@@ -143,7 +143,7 @@ def salvaged(simplest: Simplest = single_columns, *, prepares: bool = True) -> C
     Parameters
     ----------
     simplest
-        What is left if all of the mechanism fails.
+        Function that makes the simplest model, for a mechanism that fails as a whole.
     prepares
         Whether it prepares; else ``release`` sees to that before its first charge, as by another mechanism's.
     """
@@ -177,13 +177,13 @@ def release_of(
     Parameters
     ----------
     mechanism
-        Which makes tables.
+        A mechanism that makes tables.
     curator
-        Whom it asks.
+        The curator that it asks.
     ask
-        What calls it.
+        Function that runs it.
     simplest
-        As of `salvaged`.
+        Function that makes the simplest model, for a mechanism that fails as a whole.
 
     Raises
     ------
@@ -209,11 +209,11 @@ def after_the_spend(curator: Curator, ask: Callable[[], T], otherwise: Callable[
     Parameters
     ----------
     curator
-        Whom it asks.
+        The curator that it asks.
     ask
         The program.
     otherwise
-        What is left, by what failed.
+        Function from the error to the result that is left.
 
     Raises
     ------
@@ -263,11 +263,11 @@ def account_of(curator: Curator, mechanism: object, *schemas: Schema, ends: Sequ
     Parameters
     ----------
     curator
-        Whose budget is an epsilon, perhaps with a delta.
+        A curator whose budget is an epsilon, perhaps with a delta.
     mechanism
-        What follows; see `HasPrivacyCost.gaussian`.
+        The mechanism that follows; see `HasPrivacyCost.gaussian`.
     schemas
-        Of the table, or of several.
+        Schema of the table, or schemas of several tables.
     ends
         Shares of the account's budget after which it may be given up; see `Curator.open_account`.
     """
@@ -283,7 +283,7 @@ def account_budget(loss: PrivacyLoss, mechanism: object, *schemas: Schema) -> Pr
     Parameters
     ----------
     loss
-        Of the whole release.
+        Loss of the whole release.
     mechanism, schemas
         As of `account_of`.
     """
@@ -299,7 +299,7 @@ def refusal_costs(loss: PrivacyLoss, mechanism: object, schema: Schema, share: f
     Parameters
     ----------
     loss
-        Of the whole release.
+        Loss of the whole release.
     mechanism, schema
         As of `account_of`.
     share

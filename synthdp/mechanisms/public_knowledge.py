@@ -42,7 +42,7 @@ class PublicKnowledge:
     Parameters
     ----------
     rows
-        Of a public table.
+        Rows of a public table.
     totals
         Exact numbers of rows.
     """
@@ -103,7 +103,7 @@ class PublicKnowledge:
         Parameters
         ----------
         known
-            What was learned, with the totals.
+            The noisy answers and estimates, with the totals.
         alone
             Fits the noisy answers without public rows.
         rng

@@ -73,7 +73,7 @@ def with_public_columns(columns: Sequence[OneWay], public: PublicRows, *, total:
     Parameters
     ----------
     columns
-        What noisy answers say.
+        Noisy estimates of each column.
     public
         The public rows.
     total
@@ -133,7 +133,7 @@ def fit_with_public(
     Parameters
     ----------
     known
-        What was learned.
+        The noisy answers and estimates so far.
     public
         The public rows.
     alone
@@ -167,7 +167,7 @@ def fit_tables_with_public(
     public
         The public rows.
     domain
-        What the tables count over.
+        The domain of the tables.
     ridges
         By which the noise of some tables was multiplied.
     margins

@@ -24,9 +24,9 @@ class RowCount:
     rows
         The exact public number, or an estimate; at least 1.
     stddev
-        Of the estimate; 0 where the number is public.
+        Standard deviation of the estimate; 0 where the number is public.
     measurements
-        What was measured for it.
+        The noisy answers behind the number.
     """
 
     rows: float
@@ -42,11 +42,11 @@ def count_rows(account: Curator, *, spend: PrivacyLoss, queries: Total | KeyStat
     Parameters
     ----------
     account
-        Whom to ask.
+        The curator that answers.
     spend
-        What the estimate may cost.
+        The largest loss of the estimate.
     queries
-        What counts the rows: by the cells of any domain, or by record keys; default: one bin a column.
+        The statistic that counts the rows, by the cells of any domain or by record keys; default: one bin a column.
     """
     if account.adjacency.rows_are_public:
         return RowCount(float(max(1, account.rows)), 0.0, ())
@@ -94,7 +94,7 @@ def row_total(account: Curator, queries: Total | KeyStatistic, *, share: float) 
     account
         A curator whose whole budget belongs to the caller.
     queries
-        What counts the rows.
+        The statistic that counts the rows.
     share
         0 < share < 1.
     """

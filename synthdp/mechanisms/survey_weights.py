@@ -66,9 +66,9 @@ def refuse_weights(schema: Schema, *, by: str, table: str | None = None) -> None
     Parameters
     ----------
     schema
-        Of a table.
+        Schema of a table.
     by
-        What the release is of, for the message: several tables, or a series.
+        Kind of the release, for the message: several tables, or a series.
     table
         The table's name, if there are several.
 
@@ -172,7 +172,7 @@ def with_weight(schema: Schema, name: str | None, bounds: Any) -> Schema:
     schema
         Of the table.
     name
-        Of the column, declared or not; ``None`` for none.
+        Name of the column, declared or not; ``None`` for none.
     bounds
         Its lower and upper bound, 0 < lower < upper; ``None`` if the schema declares it as a `Weight`.
 

@@ -53,7 +53,7 @@ class Workload:
     target
         Position of a column whose relations matter most.
     rest
-        How much a set matters that no wished one contains.
+        Weight of a set that no wished set contains.
     """
 
     weights: tuple[tuple[Clique, float], ...] | None = None

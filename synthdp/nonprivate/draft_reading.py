@@ -271,7 +271,7 @@ def read_table(
     source, names
         The table and its columns.
     csv
-        How a file of texts is read; ``None`` for a table that has types.
+        Format of a file of texts; ``None`` for a table that has types.
     sure
         Whether every text that ``csv`` lists as missing is missing in every column.
     """

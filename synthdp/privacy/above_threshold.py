@@ -89,9 +89,9 @@ class AboveThresholdPlan:
         Parameters
         ----------
         deviation
-            How far the guess is off, exactly.
+            The exact error of the guess.
         threshold
-            How far it may be off.
+            The largest error of a guess that raises no alarm.
         level
             The hidden noise on the threshold, by `draw_level`; all three in 1024ths of a row.
         """
@@ -156,7 +156,7 @@ def plan_watch(loss: PrivacyLoss, *, max_alarms: int, alarm_share: float, rows: 
     Parameters
     ----------
     loss
-        What the whole watch costs.
+        Loss of the whole watch.
     max_alarms
         c, the most answers above the threshold.
     alarm_share

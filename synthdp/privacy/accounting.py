@@ -224,7 +224,7 @@ class NoiseEvent:
     sensitivity
         In lattice steps: the L1 sensitivity of a Laplace vector, the *square* of the L2 one of a Gaussian vector.
     count
-        How many such vectors are released.
+        Number of such vectors that are released.
     coordinates
         Length of the vector; matters for a Gaussian only.
     shifts_of_one

@@ -155,11 +155,11 @@ class EarlyEnds:
     whole
         The loss that was reserved for the account.
     budget
-        Of the account, which lies inside it.
+        The budget that the account lies inside.
     shares
-        Of the budget: an account that was given up has spent at most one of these.
+        Shares of the budget: an account that was given up has spent at most one of these.
     delta
-        Of ``whole``, set aside for all of them.
+        Part of the delta of ``whole`` that is set aside for all of them.
     """
 
     whole: PrivacyLoss
@@ -176,7 +176,7 @@ class EarlyEnds:
         Parameters
         ----------
         whole
-            What is reserved.
+            The reserved loss.
         currency, thresholds
             Of the account; see `synthdp.privacy.calibration.account_inside`.
         shares

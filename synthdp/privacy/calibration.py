@@ -45,7 +45,7 @@ class Calibration:
     resolution
         By which whole number the vector is multiplied first.
     sensitivity
-        Of the vector before, in the norm of the law, in whole numbers.
+        Sensitivity of the vector before the noise, in the norm of the law, in whole numbers.
     """
 
     noise: Noise
@@ -105,11 +105,11 @@ class Selection:
     choose
         From (m,) whole-number scores and the scale to a position.
     mechanism
-        Its name.
+        Name of the mechanism.
     sensitivity
         Most that a score moves, in whole numbers.
     scale
-        Of the noise on each score.
+        Scale of the noise on each score.
     stddev
         Standard deviation of that noise, in the unit of whole-number scores.
     """
@@ -155,7 +155,7 @@ def calibrate(norms: Norms, loss: PrivacyLoss, *, k: int, law: NoiseLaw | None =
     norms
         Sensitivity of the vector, in whole numbers.
     loss
-        What it may cost.
+        The largest loss.
     k
         Length of the vector.
     law
@@ -262,7 +262,7 @@ def account_inside(
     Parameters
     ----------
     loss
-        What the account may cost.
+        The largest loss of the account.
     currency
         For an (epsilon, delta): `ZCDP`, `ApproxDP` for its own, or Gaussian DP.
     thresholds, ends
@@ -351,7 +351,7 @@ def laplace_bound(k: int, *, sensitivity: float, epsilon: float, beta: float, de
     sensitivity
         Δ of one query.
     epsilon, delta
-        What all answers together cost.
+        The loss of all answers together.
     beta
         Probability that some answer is off by more than α.
     """

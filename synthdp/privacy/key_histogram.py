@@ -23,11 +23,11 @@ class HistogramPlan:
     Parameters
     ----------
     scale
-        Of the noise on every count, multiplied by ``resolution``.
+        Scale of the noise on every count, multiplied by ``resolution``.
     threshold
         Least noisy count that is released, multiplied by ``resolution``.
     sensitivity
-        Of the counts, in the norm of the law: l1 for Laplace, l2 for Gaussian noise.
+        Sensitivity of the counts, in the norm of the law: l1 for Laplace, l2 for Gaussian noise.
     law
         Discrete Laplace or discrete Gaussian.
     resolution

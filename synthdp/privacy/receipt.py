@@ -50,7 +50,7 @@ def assumptions(
     Parameters
     ----------
     declared
-        What was known before any row was read.
+        The declarations that were made before any row was read.
     complete
         The same, with what was discovered since.
     adjacency
@@ -197,17 +197,17 @@ class Item:
     Parameters
     ----------
     step
-        What it was for.
+        Purpose of the spend.
     mechanism
         The law of its noise.
     answers
-        How many numbers it returned.
+        Number of answers.
     sensitivity
         The most that the noised vector moves between neighbours, in the norm of the law, in rows (or the step's unit).
     stddev
         Standard deviation of the noise on each number, in the same unit.
     loss
-        What it cost.
+        Privacy loss of the step.
     noise, unit
         The least and the largest standard deviation of an answer's noise in what the answers count, and its name: "rows",
         "people", or another.  ``None`` in receipts of earlier versions.
@@ -232,7 +232,7 @@ class CuratorTerms:
     total
         The most that all answers together may cost.
     schema
-        What was declared.
+        The declared schema.
     ledger, dataset
         Where the spend is recorded, if anywhere: the file's name without its folder, and the data's name in it.
     place
@@ -263,7 +263,7 @@ class Receipt:
     notes
         What a reader should know of the output, as the mechanism and the façade wrote it.
     versions
-        Of the packages that made the noise and the accounting.
+        Versions of the packages that made the noise and the accounting.
     ledger, dataset, entries
         Where the spend is recorded, if anywhere, and under which numbers; the file by its name, without its folder.
     """

@@ -29,7 +29,7 @@ class Check:
     Parameters
     ----------
     name, passed, detail
-        What was checked, whether it holds, and the numbers.
+        Name of the check, whether it passed, and its numbers as text.
     """
 
     name: str

@@ -59,11 +59,11 @@ def optimal_factor(periods: int, at_most: int = 1, first: float = 1.0, merged: i
     periods
         Number of columns, >= 1.
     at_most
-        In how many periods a unit may have rows.
+        Most periods in which a unit may have rows.
     first
-        What a unit of the first column may cost, as a part of what others may, 0 < first <= 1.
+        Largest cost of a unit of the first column, as a fraction of the cost of other units, 0 < first <= 1.
     merged
-        How many periods the first column stands for.
+        Number of periods that the first column stands for.
 
     Returns
     -------
@@ -89,7 +89,7 @@ def cost_matrix(factor: IntArray, columns: Sequence[int], *, first_rows: int) ->
     Parameters
     ----------
     factor
-        Of one plan of questions.
+        Matrix of one plan of questions, in whole numbers.
     columns
         For each period of the series its column, -1 for periods that the plan does not read.
     first_rows
@@ -237,7 +237,7 @@ def largest_first(spent: FloatArray, costs: FloatArray, at_most: int, *, mu: flo
     costs
         (T, T) what the plan costs, in multiples of the square of its first answers' mu.
     at_most
-        In how many periods a unit may have rows.
+        Most periods in which a unit may have rows.
     mu
         The whole.
 

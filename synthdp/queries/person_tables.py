@@ -52,7 +52,7 @@ class Grouping:
     Parameters
     ----------
     name
-        What tells it from other groupings of the attribute.
+        Name that distinguishes it from other groupings of the attribute.
     groups
         (1 or groups of periods, cells) the group of each cell.
     ranks
@@ -97,7 +97,7 @@ class PersonTable:
     Parameters
     ----------
     kind
-        What it is about.
+        Kind of the table.
     table
         The table of the rows.
     attribute, grouping
@@ -335,7 +335,7 @@ class PersonTables(Counting):
     layout
         The record of a person.
     tables
-        What to count.
+        The tables to count.
     multipliers
         One a table, >= 1.
 

@@ -149,7 +149,7 @@ class Persons:
         Parameters
         ----------
         table
-            Whose rows.
+            Position of the table whose rows are meant.
         parts
             (rows,) how often each row counts; rows that do not have weight 0.
         """
@@ -292,7 +292,7 @@ def pair_shares(persons: Persons, table: int, *, ordered: bool) -> IntArray:
     Parameters
     ----------
     persons, table
-        Whose rows.
+        The persons, and the table whose rows are meant.
     ordered
         Whether each pair counts twice, once in either order, with half of the weight.
     """

@@ -40,7 +40,7 @@ class ClippedProducts(LinearFamily):
     Parameters
     ----------
     domain
-        Of d >= 2 axes.
+        Domain of d >= 2 axes.
     scores
         For each axis the (size,) whole-number scores of its cells, in multiples of ``resolution``.
     resolution
@@ -130,7 +130,7 @@ class PairProducts(LinearFamily):
     Parameters
     ----------
     domain
-        Of d >= 2 axes.
+        Domain of d >= 2 axes.
     scores
         For each axis the (size,) whole-number scores of its cells, in multiples of ``resolution``.
     chosen
@@ -234,7 +234,7 @@ class ProductSums:
     values
         (f_1, ..., f_d) noisy sums of all products.
     variance
-        Of their noise, independent of each other, in the same shape.
+        Variances of their noise, in the shape of ``values``; noises are independent.
     """
 
     axes: tuple[Axis, ...]

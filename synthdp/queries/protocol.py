@@ -164,7 +164,7 @@ def noise_range(queries: Bounded, stddev: float) -> tuple[float, float]:
     queries
         What was asked.
     stddev
-        Of the noise on each number, in multiples of the denominator.
+        Standard deviation of the noise on each number, in multiples of the denominator.
     """
     family = getattr(queries, "family", queries)
     if not isinstance(family, Scaled):

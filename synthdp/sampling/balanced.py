@@ -252,7 +252,7 @@ class _Pairs(NamedTuple):
     first, second
         (m,) positions of the rows; pairs of equal rows come first.
     equal
-        How many these are.
+        Number of pairs of equal rows.
     """
 
     first: IntArray

@@ -122,7 +122,7 @@ def completed(rule: Derived, declared: Mapping[str, Column], known: Mapping[str,
     Parameters
     ----------
     rule
-        How it is computed.
+        The rule that computes it.
     declared
         All columns of the schema.
     known

@@ -103,7 +103,7 @@ class KnownColumn:
     Parameters
     ----------
     column
-        What it may hold.
+        Declaration of the values that it may hold.
     source
         Who says so.
     names

@@ -78,7 +78,7 @@ def from_json_schema(text: str, *, source: str) -> dict[str, Any]:
         ``number`` with their limits, ``enum``, ``const``, ``boolean``, ``string`` with the format ``date``, ``date-time``
         or ``uuid``, ``null`` among types or alternatives, ``required``, and ``$ref`` within the document.
     source
-        What error messages call it.
+        Name of the document in error messages.
 
     Raises
     ------
@@ -125,7 +125,7 @@ def from_data_dictionary(rows: Sequence[Sequence[str]], *, source: str) -> dict[
         Texts of its cells.  The first line holds ``name``, ``type`` and any of ``min``, ``max``, ``levels`` (separated by
         ``|``, or a JSON list), ``nullable``, ``description``, ``source``; other columns are left out.
     source
-        What error messages call it.
+        Name of the document in error messages.
 
     Raises
     ------

@@ -33,11 +33,11 @@ class Condition:
     Parameters
     ----------
     rule
-        As declared.
+        The rule, as declared.
     above, below
         The column nearer to the root, and the other; of one table the one that is declared first.
     names
-        What the two are called in ``both``.
+        Names of the two in ``both``.
     both
         A schema of the two columns and the rule.
     """
@@ -60,11 +60,11 @@ class AmongRows:
     Parameters
     ----------
     rule
-        As declared.
+        The rule, as declared.
     place
         The column.
     column
-        Its declaration.
+        The column's declaration.
     """
 
     rule: SiblingRule
@@ -79,11 +79,11 @@ class Computed:
     Parameters
     ----------
     rule
-        As declared.
+        The rule, as declared.
     place
         Where it comes out.
     sources
-        What it is computed from.
+        The columns that it is computed from.
     all
         A schema of the sources and of the column, by their dotted names, and the rule.
     """
@@ -146,7 +146,7 @@ def checked_rules(
     Parameters
     ----------
     rules
-        As declared.
+        The rules, as declared.
     tables, modelled
         Schemas by name: with all columns, and without columns that rules across tables compute.
     relation_to

@@ -173,9 +173,9 @@ class Schema(Mapping[str, Column]):
         Parameters
         ----------
         text
-            What `to_json` returned, perhaps edited.
+            A text that `to_json` returned, perhaps edited.
         source
-            What error messages call it.
+            Name of the document in error messages.
 
         Raises
         ------
@@ -223,7 +223,7 @@ class Schema(Mapping[str, Column]):
         Parameters
         ----------
         name
-            Of the column; without one, all names are returned.
+            Name of the column; without one, all names are returned.
         settings
             Settings to change, such as ``nullable``.
 

@@ -98,7 +98,7 @@ class RowsPerParent(SiblingRule):
     at_least
         0, or 1: then a parent row that has rows has such a row.
     at_most
-        How many rows may be such; ``None`` for any number.
+        Most rows that may be such; ``None`` for any number.
 
     Examples
     --------

@@ -37,7 +37,7 @@ class Weight(Known):
     nullable
         Whether a row may have no weight.
     classes
-        How many classes, from 2 to 64.
+        Number of classes, from 2 to 64.
     means, errors
         The mean of each class and its standard error: found by a release under noise, never declared.
 

@@ -47,7 +47,7 @@ class Opaque:
     Parameters
     ----------
     text
-        What tells it from other values; ``None`` if nothing does.
+        Text that distinguishes it from other values; ``None`` if there is none.
     """
 
     text: str | None

@@ -32,7 +32,7 @@ class Source(Protocol):
         Parameters
         ----------
         columns
-            Which columns, and what they may hold.
+            The columns to read, with their declarations.
         extra
             Columns to read as labels, whatever they hold.
         """
@@ -194,9 +194,9 @@ class SummingSource(Source, Protocol):
         Parameters
         ----------
         statistic
-            What to sum.
+            The statistic to sum.
         schema
-            How values become grid indices.
+            Schema by which values become grid indices.
         unit, bound
             The column whose values are the units of privacy, and what keeps some rows of each.
         """

@@ -115,7 +115,7 @@ class ColumnGeneration:
         Parameters
         ----------
         problem
-            What to fit.
+            The fit problem.
         start
             (c, d) codes of points to begin with, such as candidates from a product fit.
         rng

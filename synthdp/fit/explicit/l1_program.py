@@ -42,7 +42,7 @@ class Columns:
     Parameters
     ----------
     problem
-        What to fit.
+        The fit problem.
     limit
         The most evaluations, each one product with A and one with A'.
     enough

@@ -39,7 +39,7 @@ class FitResult:
     weights
         (m,) non-negative weights that sum to 1.
     status
-        How the fit ended.
+        The way in which the fit ended.
     objective
         `FitProblem.objective` of ``weights``.
     bound

@@ -97,7 +97,7 @@ class AdaptiveMarginals(HasPrivacyCost):
     spend
         The whole cost.
     one_ways
-        How single columns are measured.
+        Settings by which single columns are measured.
     planner
         Limits of the junction tree and of the batches of tables.
     screen

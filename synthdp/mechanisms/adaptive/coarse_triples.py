@@ -84,7 +84,7 @@ def triples_that_matter(known: Knowledge, workload: Workload) -> list[Clique]:
     known
         With groups of every column, and what is left of the budget.
     workload
-        What matters.
+        The workload, by which tables are weighted.
     """
     if known.left.exponent != 0.5:
         return []
@@ -136,11 +136,11 @@ def measure_with_triples(
     known, account, batch, candidates
         As in `measure_tables`.
     workload
-        What matters.
+        The workload, by which tables are weighted.
     share
-        What triples may cost where no pair tells anything.
+        Share of the budget for triples if the batch is empty.
     triples
-        Those that may be measured.
+        The triples that may be measured.
     planner
         Chooses among them.
     model

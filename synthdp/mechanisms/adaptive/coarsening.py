@@ -53,9 +53,9 @@ def coarsen(one_way: OneWay, target: float, *, pinned: AbstractSet[int] = frozen
     Parameters
     ----------
     one_way
-        What is known of the column.
+        Noisy estimates of the column.
     target
-        How many rows a group should hold.
+        Number of rows that a coarse bin should hold.
     pinned
         Leaves that must have a group of their own, because a rule between columns names them.
     """
@@ -91,9 +91,9 @@ def coarsen_columns(
     schema
         With its rules.
     columns
-        What is known of each column.
+        Noisy estimates of each column.
     target
-        How many rows a group should hold.
+        Number of rows that a coarse bin should hold.
     pinned
         For each column, more leaves that must have groups of their own.
     """
@@ -114,11 +114,11 @@ def coarse_table(one_way: OneWay, refinement: Refinement, column: int) -> NoisyT
     Parameters
     ----------
     one_way
-        What is known of the column.
+        Noisy estimates of the column.
     refinement
-        Its groups.
+        The column's coarse bins.
     column
-        Its position among all columns.
+        Position of the column among all columns.
     """
     rows = np.bincount(refinement.coarse_cell, weights=one_way.weights + _misfits_in(one_way))
     return NoisyTable(

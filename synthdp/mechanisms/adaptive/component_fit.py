@@ -45,11 +45,11 @@ def fit_components(known: Knowledge, *, settings: MaxEntropy, particles: Particl
     Parameters
     ----------
     known
-        What was learned.
+        The noisy answers and estimates so far.
     settings
-        Of the trees' fits.
+        Settings of the trees' fits.
     particles
-        Of the weighted rows of groups with tables off their tree.
+        Settings of the fit by weighted rows, for components with tables off their junction tree.
     rng
         Source of the rows.
     """

@@ -78,9 +78,9 @@ class Relation(NamedTuple):
     Parameters
     ----------
     none
-        How likely it is that there is none.
+        Probability that there is no relation.
     distance
-        How far it moves the table, in rows, if there is one.
+        L1 distance by which a relation moves the table, in rows.
     """
 
     none: float
@@ -127,13 +127,13 @@ def energies(
     explained
         (k,) the distances that chance and noise in margins would make, on average.
     stddev
-        Of the noise of a score.
+        Standard deviation of the noise of a score.
     total
         Number of rows, > 0.
     columns
-        How many there are.
+        Number of columns.
     order
-        Of the candidates: 2 or 3 columns.
+        Number of columns of a candidate, 2 or 3.
     """
     told = _Told.by(scores / total, explained / total, stddev / total)
     posterior = _posterior(told, columns, order)
@@ -256,7 +256,7 @@ def variance_of_margin(group: IntArray, first_bin: IntArray, stddev: float, rows
     group, first_bin
         (leaves,) the group of each leaf, and the bin of the first histogram that holds it.
     stddev
-        Of the noise of a bin, in rows.
+        Standard deviation of the noise of a bin, in rows.
     rows
         (groups,) the estimated rows.
     """

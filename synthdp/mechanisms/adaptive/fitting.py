@@ -86,13 +86,13 @@ def fit_distribution(
     Parameters
     ----------
     known
-        What was learned.
+        The noisy answers and estimates so far.
     settings
-        Of the tree's fit.
+        Settings of the tree's fit.
     particles
-        Of the weighted rows.
+        Settings of the fit by weighted rows.
     listed
-        Of the fit to all cells.
+        Settings of the fit to all cells.
     rng
         Source of the rows.
     """

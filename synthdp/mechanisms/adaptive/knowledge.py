@@ -63,13 +63,13 @@ class Knowledge:
     Parameters
     ----------
     left
-        What is left of the budget.
+        The rest of the budget.
     measured
         All noisy answers that the release is made of, in order.
     total
         The number of rows, exact or estimated; at least 1.
     columns
-        What is known of each column.
+        Noisy estimates of each column.
     refinements
         The groups of each column, and how they are divided into its leaves.
     domain
@@ -138,9 +138,9 @@ class Knowledge:
         schema
             With its rules.
         columns, left, measured
-            What is known of each column, what is left of the budget, and all noisy answers so far.
+            Noisy estimates of each column, the rest of the budget, and all noisy answers so far.
         target
-            How many rows a group should hold.
+            Number of rows that a coarse bin should hold.
         rows
             The number of rows where it is public; ``None`` to estimate it from the one-way tables.
         pinned

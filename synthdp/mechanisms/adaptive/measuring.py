@@ -50,13 +50,13 @@ def measure_tables(known: Knowledge, account: Curator, batch: Batch, candidates:
     Parameters
     ----------
     known
-        What was learned so far.
+        The noisy answers and estimates so far, and the rest of the budget.
     account
-        Whom to ask.
+        The curator that answers.
     batch
         The tables and their shares.
     candidates
-        Those that the batch was chosen from; they say what the model expected of each table.
+        The candidates that the batch was chosen from, with the counts that the model expected of each table.
     """
     chosen = {candidate.clique: candidate for candidate in candidates if candidate in batch}
     for level in range(1 + len(known.coarser)):

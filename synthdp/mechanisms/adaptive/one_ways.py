@@ -109,11 +109,11 @@ class OneWayTree:
         Parameters
         ----------
         budget
-            What is left of it.
+            The rest of the budget.
         share
             For the first level of all columns.
         columns
-            How many there are.
+            Number of columns.
         total
             Estimated number of rows.
         """
@@ -144,7 +144,7 @@ class OneWayTree:
         curator
             The account of ``budget``.
         budget
-            What is left of it.
+            The rest of the budget.
         share
             For the first level of all columns.
         most

@@ -127,7 +127,7 @@ def optimum(
     known
         Precisions, 1 / v_S, of effects that were measured before.
     mu
-        What may be spent, in Gaussian differential privacy.
+        The largest cost, as the mu of Gaussian DP.
     total
         Estimated number of rows.
     """
@@ -201,9 +201,9 @@ def optimum_of(
     sizes
         Number of codes of each column.
     workload
-        What matters: tables of three columns, or of as many as there are; smaller ones where no larger one holds them.
+        The workload: tables of three columns, or of as many as there are; smaller ones where no larger one holds them.
     budget
-        What is left.
+        The rest of the budget.
     total
         Estimated number of rows.
     most_cells

@@ -91,11 +91,11 @@ def measure_places(
     Parameters
     ----------
     known
-        What was learned so far.
+        The noisy answers and estimates so far, and the rest of the budget.
     account
-        Whom to ask.
+        The curator that answers.
     workload
-        What matters; columns of weight 0 are not asked.
+        The workload; columns of weight 0 are not measured.
     place
         The column.
     tree_cells
@@ -139,11 +139,11 @@ def exact_places(
     Parameters
     ----------
     known
-        What was learned.
+        The noisy answers and estimates so far.
     model
         Of all answers: the one-ways of the whole are its.
     workload
-        What matters; see `divided_by`.
+        The workload; see `divided_by`.
     place
         The column.
 

@@ -58,11 +58,11 @@ def measure_roundness(
     Parameters
     ----------
     account
-        Whom to ask.
+        The curator that answers.
     budget
-        What is left of it.
+        The rest of the budget.
     columns
-        What is known of each column.
+        Noisy estimates of each column.
 
     Returns
     -------

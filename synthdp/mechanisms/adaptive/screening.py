@@ -60,13 +60,13 @@ def screen_against_independence(known: Knowledge, account: Curator, workload: Wo
     Parameters
     ----------
     known
-        What was learned so far.
+        The noisy answers and estimates so far, and the rest of the budget.
     account
-        Whom to ask.
+        The curator that answers.
     workload
-        What matters; pairs of weight 0 are not asked.
+        The workload; pairs of weight 0 are not scored.
     share
-        What the scores may cost.
+        Share of the budget for the scores.
     """
     pairs = [
         pair
@@ -101,7 +101,7 @@ def variance_of_product(
     Parameters
     ----------
     clique
-        Its columns.
+        Positions of the table's columns.
     margins, variances
         The estimated rows in the groups of every column, and the variance of their errors.
     total

@@ -79,9 +79,9 @@ def measure_second_moments(known: Knowledge, account: Curator, workload: Workloa
     known
         With groups of every column, and what is left of the budget.
     account
-        Whom to ask.
+        The curator that answers.
     workload
-        What matters; columns of weight 0 have no score, nor have those with misfits.
+        The workload; columns of weight 0 have no score, nor have columns with out-of-domain values.
     """
     pairs = zip(known.refinements, known.margins, strict=True)
     fits = known.misfits == 0  # rows with misfits would weaken products by a share that no answer says
@@ -110,9 +110,9 @@ def likely_products(
     products
         Noisy means, the same pair perhaps by several questions.
     related
-        What scores say of pairs.
+        The relation of each scored pair: its probability and its distance.
     unknown
-        What to think of other pairs.
+        The relation that any other pair is taken to have.
     total
         Number of rows.
     """

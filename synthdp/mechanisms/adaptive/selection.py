@@ -75,13 +75,13 @@ class Candidate:
     Parameters
     ----------
     clique
-        Its columns.
+        Positions of the table's columns.
     relation
-        What is known of the relation that it would show, which the model does not have.
+        The estimated relation that it would show, which the model does not have.
     expected
         (cells,) counts under the current model.
     weight
-        How much this table matters.
+        Weight of the table in the workload.
     level
         0 for a table of all groups, else how often they were merged.
     noise
@@ -325,13 +325,13 @@ class Planner:
         budget
             Says which share buys which noise; nothing is taken from it.
         share
-            What the batch may cost.
+            Share of the budget for the batch.
         base
             Cliques that are in the tree already.
         shape
             Number of groups of each column.
         beside
-            What a share would gain elsewhere, in rows.
+            Function from a share to its gain elsewhere, in rows.
         """
         planner = TreePlanner(shape)
         candidates = [candidate for candidate in candidates if candidate.relation.expected > 0]
@@ -453,7 +453,7 @@ def divided(chosen: Sequence[Candidate], budget: BudgetAllocation, share: float)
     Parameters
     ----------
     chosen
-        What is measured.
+        The tables that are measured.
     budget
         Says which share buys which noise; nothing is taken from it.
     share

@@ -91,9 +91,9 @@ def one_way_share(cells: Sequence[int], budget: BudgetAllocation, *, total: floa
     Parameters
     ----------
     cells
-        Of the first histogram of each column.
+        Number of cells of the first histogram of each column.
     budget
-        What is left.
+        The rest of the budget.
     total
         Estimated number of rows.
     """
@@ -110,7 +110,7 @@ def parts_of_rounds(budget: BudgetAllocation, *, total: float, second_stage: flo
     Parameters
     ----------
     budget
-        What is left.
+        The rest of the budget.
     total
         Estimated number of rows.
     second_stage
@@ -139,7 +139,7 @@ def gain_of_one_ways(columns: Sequence[OneWay], weights: Sequence[float]) -> Cal
     Parameters
     ----------
     columns
-        What is known of each column.
+        Noisy estimates of each column.
     weights
         For each column the sum of the weights of the pairs that it is in.
     """
@@ -173,11 +173,11 @@ def screening_part(budget: BudgetAllocation, number: int, *, share: float, pairs
     Parameters
     ----------
     budget
-        What is left.
+        The rest of the budget.
     number
-        Of the round, from 0.
+        Number of the round, from 0.
     share
-        What the round may cost.
+        Share of the budget for the round.
     pairs
         Candidates of two columns.
     total

@@ -59,7 +59,7 @@ class SmoothedHistogram(NamedTuple):
     rows
         (k,) estimates, which may be negative, with about the same sum as the counts.
     evidence
-        How likely the counts are, against empty bins: logarithm of the ratio.
+        Logarithm of the counts' likelihood ratio against empty bins.
     """
 
     rows: FloatArray
@@ -78,7 +78,7 @@ def estimated(counts: FloatArray, stddev: float, *, total: float, neighbours: in
     total
         Number of rows, > 0.
     neighbours
-        How many of the first bins are neighbours of equal width; 0 for levels without an order.
+        Number of first bins that are adjacent and of equal width; 0 for levels without an order.
 
     Returns
     -------

@@ -65,11 +65,11 @@ def measure_wide(known: Knowledge, account: Curator, workload: Workload, *, scre
     Parameters
     ----------
     known
-        What was learned of every column.
+        Noisy estimates of every column, and the rest of the budget.
     account
-        Whom to ask.
+        The curator that answers.
     workload
-        What matters; pairs of weight 0 are not measured.
+        The workload; pairs of weight 0 are not measured.
     screen
         Part of what is left that goes to the screening; ``None`` to decide by its noise.
     """
@@ -184,9 +184,9 @@ def worth_measuring(
     margins
         The estimated rows in the groups of each column.
     workload
-        How much each table matters.
+        The workload, by which tables are weighted.
     budget
-        What all tables together may cost.
+        The largest cost of all tables together.
     """
     if not errors:
         return []
@@ -240,7 +240,7 @@ def interaction_strength(table: NoisyTable, shape: Sequence[int], *, total: floa
     Parameters
     ----------
     table
-        Of two columns.
+        A table of two columns.
     shape
         Number of groups of each column.
     total
@@ -265,7 +265,7 @@ def plan_components(
     Parameters
     ----------
     strengths
-        How strong each measured pair is.
+        Strength of each measured pair.
     base
         Cliques that are in a tree already.
     shape

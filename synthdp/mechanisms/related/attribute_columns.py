@@ -67,11 +67,11 @@ class AttributeColumn:
     Parameters
     ----------
     one
-        Which.
+        The attribute.
     counts
         (1 or groups of periods, standard cells) estimated persons, at least 0; 0 in cells that are never released.
     stddev
-        Of the noise in each of these cells.
+        Standard deviation of the noise in each of these cells.
     share
         Part of the budget that they cost.
     known
@@ -95,7 +95,7 @@ class AttributeColumn:
         Parameters
         ----------
         stddev
-            Of the noise of splits.
+            Standard deviation of the noise of splits.
         """
         known = self.known
         return Refinement(known.axis, model_cells(known, stddev), known.weights, known.rounding)
@@ -152,7 +152,7 @@ def first_estimate(
     noisy
         (1 or groups of periods, cells) noisy counts.
     stddev
-        Of their noise.
+        Standard deviation of their noise.
     counts
         Whether it says how many rows there are.
     by_root
@@ -201,13 +201,13 @@ def split_columns(
     Parameters
     ----------
     account
-        Whom to ask.
+        The curator that answers.
     layout
         The record of a person, with standard cells.
     columns
-        What is known of each.
+        Noisy estimates of each attribute.
     budget
-        What is left of it.
+        The rest of the budget.
 
     Returns
     -------

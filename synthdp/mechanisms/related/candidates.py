@@ -47,7 +47,7 @@ class Attribute:
     Parameters
     ----------
     table, name
-        Which.
+        Table and name of the attribute.
     counts
         The child table whose count it is; -1 of columns.
     """
@@ -167,9 +167,9 @@ def triples(
     pairs, gains
         The tables of two attributes that were chosen, and how many persons each gains.
     persons
-        How many there are.
+        Number of persons.
     noise
-        In a cell of a table, in persons.
+        Noise stddev of a cell of a table, in persons.
     """
     found: list[tuple[float, PersonTable]] = []
     some = [(a, gain) for a, gain in zip(pairs, gains, strict=True) if a.kind in (Kind.ROW, Kind.PARENT, Kind.STEP)]

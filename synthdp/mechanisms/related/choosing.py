@@ -55,7 +55,7 @@ def beyond_shared(gains: FloatArray, tables: Sequence[PersonTable], counts: Mapp
     gains
         (tables,) noisy distances from the model so far, in persons, beyond chance.
     tables
-        What they are of.
+        The tables that were scored.
     counts
         By position of a table the attribute of its parent that says how many rows there are.
     """
@@ -87,7 +87,7 @@ def related(noisy: FloatArray, expected: FloatArray, stddev: float) -> bool:
     noisy, expected
         Counts, of one shape.
     stddev
-        Of the noise in each cell.
+        Standard deviation of the noise in each cell.
     """
     off = float(((noisy - expected) ** 2).sum()) / max(stddev, 1e-300) ** 2
     return off > noisy.size + CLEARLY * math.sqrt(2 * noisy.size)
@@ -107,7 +107,7 @@ def worth_measuring(
     sizes, weights
         (tables,) numbers of cells, and how much each matters.
     budget
-        What the tables may cost.
+        The largest cost of the tables.
     """
     order = np.argsort(-weights * gains / np.sqrt(sizes), kind="stable")
     once = budget.table_stddev(budget.share)

@@ -55,9 +55,9 @@ def fineness(persons: float, noise: float) -> dict[Fineness, int]:
     Parameters
     ----------
     persons
-        How many there are.
+        Number of persons.
     noise
-        In a cell of a table of pairs, in persons.
+        Noise stddev of a cell of a table of pairs, in persons.
     """
     fits = math.sqrt(PAIR_NOISE * persons / max(math.sqrt(2 / math.pi) * noise, 1e-9))
     pairs = int(np.clip(math.floor(fits), FEWEST, MOST))
@@ -77,11 +77,11 @@ def grouping_of(axis: Axis, counts: FloatArray, stddev: float, *, groups: int, n
     counts
         (1 or groups of periods, cells) what is known of them, at least 0.
     stddev
-        Of the noise in each cell.
+        Standard deviation of the noise in each cell.
     groups
         Most groups of regular values of an ordered column.
     name
-        What tells it from other groupings.
+        Name that distinguishes it from other groupings.
     """
     regular = axis.regular
     if not axis.grid.ordered:

@@ -38,15 +38,15 @@ def measure(
     Parameters
     ----------
     account
-        Whom to ask.
+        The curator that answers.
     layout
         The record of a person that the tables are about.
     tables, shares
-        What to count, and the part of the whole budget of each.
+        The tables to count, and the share of the whole budget of each.
     budget
-        What is left of it.
+        The rest of the budget.
     step
-        What the receipt calls it.
+        Name of the step on the receipt.
 
     Returns
     -------

@@ -164,7 +164,7 @@ class RelatedTables(HasPrivacyCost):
         Parameters
         ----------
         curator
-            Of several tables.
+            A curator of several tables.
         random_state
             Seed of the synthetic persons of the fit; it never reaches noise.
 
@@ -377,9 +377,9 @@ class _Known:
     total
         Number of persons.
     left
-        What may still be spent.
+        The rest of the budget.
     answers
-        What was measured.
+        The noisy answers.
     chosen
         The tables of two attributes that are in the model.
     """
@@ -419,7 +419,7 @@ class _Known:
         ones
             By table and attribute, in persons, by standard cell; of columns those in ``columns`` count.
         columns
-            What is known of each column.
+            Noisy estimates of each column.
         """
         layout, refinements = cells_and_refinements(self.layout, columns)
         found = dict(ones) | {one.key: one.by_cell(refinements[one.key]) for one in columns}

@@ -65,7 +65,7 @@ class Repeated:
         Parameters
         ----------
         factor
-            Of the plan.
+            The plan's matrix by which periods share noise.
         answers
             (k,) noisy answers of each period so far.
         weights
@@ -136,11 +136,11 @@ class AskedPlan:
     start, last
         The first and the last period that it asks in.
     factor
-        How its noise is shared.
+        The matrix by which periods share noise.
     release
         The release of its first period: its groups of values and its questions.
     statistics
-        Those of its measurements that are asked in every period.
+        The statistics that are asked in every period.
     places
         Their positions among its measurements.
     note
@@ -166,7 +166,7 @@ class AskedPlan:
         Parameters
         ----------
         answers
-            Of each period since the start, the noisy answers of all statistics.
+            Noisy answers of all statistics in each period since the start.
         weights
             (t,) how often the rows of each period since the start count; the first stands for all periods up to it.
         """
@@ -182,7 +182,7 @@ class AskedPlan:
         Parameters
         ----------
         answers
-            As in `measured`.
+            Noisy answers of all statistics in each period since the start.
         rows
             The number of all rows so far where it is public.
         """
@@ -238,20 +238,20 @@ def ask(
     Parameters
     ----------
     room
-        Whom to ask.
+        The curator side of the series, which answers.
     before
         A release whose measurements name the statistics.
     places
-        Which of them.
+        Positions of the measurements that are asked.
     parts
-        How the squared cost is divided among them.
+        Fraction of the squared cost of each.
     stage, factor, mu
         The periods in which they are asked, the matrix by which these share noise, and what the first answers may cost
         in Gaussian DP.
     note
         Who chose them.
     public
-        As of `Refit`.
+        Rows of a public table that the answers are weighed against, or None.
 
     Returns
     -------
@@ -286,9 +286,9 @@ def chosen_by_public(
     public
         The table.
     schema, mechanism
-        Of the series.
+        Schema and mechanism of the series.
     mu
-        What the first answers of the series may cost.
+        The largest cost of the first answers of the series, as the mu of Gaussian DP.
     rows
         About how many times as many rows the series will have; the relative noise is as for that number.
     adjacency

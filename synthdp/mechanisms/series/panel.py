@@ -30,9 +30,9 @@ def padding(stddev: float, *, patterns: int, tellings: int) -> int:
     Parameters
     ----------
     stddev
-        Of the noise, in persons.
+        Standard deviation of the noise, in persons.
     patterns, tellings
-        How many counts there are, and how often.
+        Number of counts, and number of times that they are released.
     """
     return math.ceil(stddev * math.sqrt(2 * math.log(patterns * tellings / FAILURE)))
 
@@ -43,7 +43,7 @@ def first_persons(states: PanelStates, counts: FloatArray, rng: Generator) -> In
     Parameters
     ----------
     states
-        Of the panel.
+        The states of the panel.
     counts
         (patterns,) noisy counts with the padding.
     rng
@@ -62,7 +62,7 @@ def next_states(states: PanelStates, lately: IntArray, counts: FloatArray, rng: 
     Parameters
     ----------
     states
-        Of the panel.
+        The states of the panel.
     lately
         (n, window - 1) states of the last periods.
     counts

@@ -31,11 +31,11 @@ class Period:
     Parameters
     ----------
     model, measured
-        Of all rows so far: the fitted model, and the answers that it was fitted to.
+        The model of all rows so far, and the answers that it was fitted to.
     rows
         (n,) grid indices by column: the period's synthetic rows, which stay.
     own_model, own_measured
-        Of the period's rows alone.
+        Model and answers of the period's rows alone.
     """
 
     model: SyntheticModel
@@ -122,7 +122,7 @@ def rows_of_period(
     Parameters
     ----------
     model
-        Of all rows so far.
+        Model of all rows so far.
     published
         The rows of earlier periods: (n,) grid indices of each column.
     rng
@@ -150,7 +150,7 @@ def model_of_rows(model: SyntheticModel, rows: Mapping[str, GridIndices]) -> Syn
     Parameters
     ----------
     model
-        Of all rows so far.
+        Model of all rows so far.
     rows
         (n,) grid indices of each column.
     """

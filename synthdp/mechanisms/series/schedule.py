@@ -35,9 +35,9 @@ class Stage:
     start, last
         The first and the last period in which it asks, from 0.
     part
-        Of the budget of a unit whose rows lie in the first column.
+        Fraction of the budget of a unit whose rows lie in the first column.
     weight
-        How often a row counts when tables are chosen: as many times as many rows there will be in its last period.
+        Number of times that a row counts when tables are chosen, to stand for the rows of the stage's last period.
     """
 
     start: int

@@ -176,7 +176,7 @@ def read_texts(
     found
         The texts.
     column
-        What they may be; ``None`` for labels.
+        Declaration of the column; ``None`` reads all texts as labels.
     named
         Texts that stand for a missing value even in a column that names rows or persons.
     missing

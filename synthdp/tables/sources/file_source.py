@@ -44,7 +44,7 @@ def source_at(path: str | PathLike[str], *, csv: CsvFormat = UNKNOWN, sheet: str
     path
         The file.
     csv
-        What is known of how a file of texts is read; the rest is detected from its first line.
+        Known format of a file of texts; the rest is detected from its first line.
     sheet
         The name of an Excel file's sheet; ``None`` for its first one.
 

@@ -249,9 +249,9 @@ class _Form:
     schema
         The columns.
     packs
-        Those that Spark encodes, pack by pack.
+        Columns that Spark encodes, pack by pack.
     values
-        Those that it does not.
+        Columns that Spark does not encode.
     """
 
     schema: Schema

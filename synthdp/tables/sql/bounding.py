@@ -88,9 +88,9 @@ def digest_of(unit: SelectedColumn, value: str, dialect: str) -> str | None:
     Parameters
     ----------
     unit
-        What the database says of the column.
+        The selected column of the unit, with its database type.
     value
-        Its name, quoted.
+        The column's quoted name.
     dialect
         ``"postgres"`` or ``"duckdb"``.
     """

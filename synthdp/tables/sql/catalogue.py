@@ -25,7 +25,7 @@ class ForeignKey:
     child, columns
         The table that refers to another, and by which columns.
     parent, parent_columns
-        What they refer to.
+        Table and columns that they refer to.
     """
 
     child: str

@@ -106,7 +106,7 @@ def product_queries(products: Products, coded: str, names: Sequence[str], dialec
     Parameters
     ----------
     products
-        What is summed.
+        The products that are summed.
     coded, names
         As in `counting_query`.
     dialect

@@ -145,15 +145,15 @@ def stages_of(column: Column, asked: SelectedColumn, value: str, j: int, words: 
     Parameters
     ----------
     column
-        Its declaration.
+        The column's declaration.
     asked
-        What the database says of it.
+        The selected column, with its database type.
     value
         The column's name, quoted.
     j
         A number that no other column of the query has.
     words
-        How the database is asked.
+        SQL expressions of the database's dialect.
     """
     kind, name, grid = words.kinds.get(asked.kind), f"g{j}", grid_of(column)
     if kind is None:
@@ -422,7 +422,7 @@ def encoded(rows: str, columns: Mapping[str, Stages], also: Mapping[str, str]) -
     Parameters
     ----------
     rows
-        What rows come from.
+        Table or query of the rows, as it stands in a FROM clause.
     columns, also
         As in `layers`.
     """

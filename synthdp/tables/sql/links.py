@@ -157,11 +157,11 @@ class DbapiLink:
     connection
         The connection.
     dialect
-        How it is asked.
+        SQL dialect of the database.
     ends
         Called at the end: what was opened here is closed.
     mode
-        What it is for.
+        Purpose of the connection.
     """
 
     def __init__(

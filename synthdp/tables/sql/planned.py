@@ -114,13 +114,13 @@ def coding(
     Parameters
     ----------
     name
-        Of the temporary table.
+        Name of the temporary table.
     rows
-        What rows come from.
+        Table or query of the rows, as it stands in a FROM clause.
     schema
         The columns.
     stages
-        How each is encoded.
+        SQL stages that encode each column.
     dialect
         ``"postgres"`` or ``"duckdb"``.
     kept
