@@ -89,7 +89,6 @@ from synthdp.answers.questions import (
     Variance,
 )
 from synthdp.arrays import AnyArray, BoolArray, Clique, FloatArray
-from synthdp.distribution.explicit import Explicit
 from synthdp.domain.grid import grid_of, has_labels
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements
@@ -712,15 +711,15 @@ class AnswerEngine:
             try:
                 law = self.model.distribution.marginal(clique)
             except ParameterError:  # columns far from each other in a wide model, with too many cells between them
-                law = self._sampled.marginal(clique)
+                law = self._sampled.distribution.marginal(clique)
             self._last = clique, law
         return self._last[1]
 
     @cached_property
-    def _sampled(self) -> Explicit:
-        """Return a sample of the model, from which tables that are too large to compute are estimated."""
+    def _sampled(self) -> SyntheticModel:
+        """Return the model with a sample as its distribution, from which tables that are too large to compute are estimated."""
         codes = self.model.distribution.sample(SAMPLED, generator(self.random_state))
-        return Explicit(shape=self.model.domain.shape, codes=codes, weights=np.ones(SAMPLED))
+        return self.model.with_rows(codes, np.ones(SAMPLED))
 
     def _own_condition(self, node: Node | None, name: str) -> BoolArray | None:
         """Return a mask of one column's grid points that satisfy a condition, (releasable,); all without a condition.

@@ -18,7 +18,6 @@ from synthdp.answers.direct import GLSEstimates
 from synthdp.answers.error_bars.bootstrap import Bootstrap
 from synthdp.arrays import FloatArray
 from synthdp.checks import check_number, check_whole
-from synthdp.distribution.explicit import Explicit
 from synthdp.domain.refinement import Refinement
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements
@@ -74,7 +73,7 @@ def replicates_of(
             "with sample()"
         )
     bootstrap = Bootstrap(direct, int(rng.integers(2**31)), size=m)
-    found, shape = bootstrap.replicates, model.domain.shape
+    found = bootstrap.replicates
     for r in range(1, m + 1):
         fitted, drawn_rows = found.fitted[:, r], found.drawn[:, r - 1]
         weights = drawn_rows / np.maximum(fitted, LEAST_FITTED * float(fitted.mean()))
@@ -82,12 +81,8 @@ def replicates_of(
         counts = [bootstrap.leaf_counts(j)[:, r] for j in range(len(model.domain))]
         refitted = tuple(replace(one, weights=own) for one, own in zip(model.refinements, counts, strict=True))
         yield Replicate(
-            likely=replace(
-                model, distribution=Explicit(shape=shape, codes=found.codes, weights=weights), refinements=drawn
-            ),
-            fitted=replace(
-                model, distribution=Explicit(shape=shape, codes=found.codes, weights=fitted), refinements=refitted
-            ),
+            likely=replace(model.with_rows(found.codes, weights), refinements=drawn),
+            fitted=replace(model.with_rows(found.codes, fitted), refinements=refitted),
         )
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from synthdp.arrays import AnyArray, BoolArray, Codes, FloatArray, GridIndices, IntArray
 from synthdp.checks import check_number, check_one_of, whole
+from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.protocol import Distribution, ImpossibleEvidenceError, draw_within_groups
 from synthdp.domain.derive import followed, leading_to
 from synthdp.domain.domain import Domain
@@ -117,6 +118,10 @@ class SyntheticModel:
                 mean = self.distribution.marginal((j,)) @ (share @ of_cell)
                 found[self.domain.names[j]] = max(self.total, 1.0) * float(mean)
         return found
+
+    def with_rows(self, codes: Codes, weights: FloatArray) -> SyntheticModel:
+        """Return the model with weighted rows, (n, d) codes and (n,) weights, as its distribution."""
+        return replace(self, distribution=Explicit(shape=self.domain.shape, codes=codes, weights=weights))
 
     @property
     def notes(self) -> tuple[str, ...]:

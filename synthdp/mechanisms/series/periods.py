@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from synthdp.arrays import Clique, Codes, FloatArray, GridIndices, IntArray
-from synthdp.distribution.explicit import Explicit
 from synthdp.domain.domain import Domain
 from synthdp.domain.public_rows import PublicRows
 from synthdp.measurements import Measurements
@@ -137,8 +136,7 @@ def rows_of_period(
         return model.sample_indices(rows, rng)
     pool = model.distribution.sample(int(np.clip(2 * rows, *POOL)), rng, independent=True)
     weights = _raked(model.domain, pool, published, float(model.rows), rows)
-    left = Explicit(shape=model.domain.shape, codes=pool, weights=weights)
-    return replace(model, distribution=left).sample_indices(rows, rng)
+    return model.with_rows(pool, weights).sample_indices(rows, rng)
 
 
 def model_of_rows(model: SyntheticModel, rows: Mapping[str, GridIndices]) -> SyntheticModel:
@@ -162,8 +160,8 @@ def model_of_rows(model: SyntheticModel, rows: Mapping[str, GridIndices]) -> Syn
         cells = refinement.fine.cells_of(rows[name])
         weights = np.bincount(cells, minlength=refinement.fine.size).astype(np.float64)
         refinements.append(replace(refinement, weights=weights))
-    distribution = Explicit(shape=model.domain.shape, codes=codes, weights=np.ones(len(codes)))
-    return replace(model, distribution=distribution, refinements=tuple(refinements), total=float(len(codes)))
+    drawn = model.with_rows(codes, np.ones(len(codes)))
+    return replace(drawn, refinements=tuple(refinements), total=float(len(codes)))
 
 
 def _raked(domain: Domain, codes: Codes, published: Mapping[str, GridIndices], total: float, rows: int) -> FloatArray:
