@@ -717,7 +717,7 @@ class AnswerEngine:
 
     @cached_property
     def _sampled(self) -> SyntheticModel:
-        """Return the model with a sample as its distribution, from which tables that are too large to compute are estimated."""
+        """Return the model with a sample as its distribution: tables that are too large to compute are estimated from it."""
         codes = self.model.distribution.sample(SAMPLED, generator(self.random_state))
         return self.model.with_rows(codes, np.ones(SAMPLED))
 

@@ -20,8 +20,7 @@ from synthdp.curator import Ledger, open_panel
 from synthdp.distribution.explicit import Explicit
 from synthdp.domain.refinement import Refinement
 from synthdp.errors import DataError, ParameterError
-from synthdp.estimators.series_folder import SeriesFolder, read_arrays, write_arrays
-from synthdp.estimators.series_settings import check_loss, check_same, ledger_of
+from synthdp.estimators.series_folder import SeriesFolder, check_loss, check_same, ledger_of, read_arrays, write_arrays
 from synthdp.files import replacing_folder
 from synthdp.mechanisms.series.panel import first_persons, next_states, padding
 from synthdp.privacy.loss import ApproxDP, GaussianDP

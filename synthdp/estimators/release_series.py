@@ -21,8 +21,7 @@ from synthdp.checks import whole
 from synthdp.curator import Ledger, open_series
 from synthdp.errors import DataError, ParameterError
 from synthdp.estimators.public_table import read_public
-from synthdp.estimators.series_folder import SeriesFolder
-from synthdp.estimators.series_settings import check_same, ledger_of, new_settings
+from synthdp.estimators.series_folder import SeriesFolder, check_same, ledger_of, new_settings
 from synthdp.mechanisms.named import table_mechanism_named
 from synthdp.mechanisms.series.asked import (
     KEPT,
