@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from fractions import Fraction
+from html import escape
 from os import PathLike
 from pathlib import Path
 from typing import Any, overload
@@ -21,7 +22,7 @@ from synthdp.files import write_private
 from synthdp.nonprivate.draft_schema import draft_schema
 from synthdp.schema.column import ALSO_DRAFTED, DRAFTED, Column, is_drafted, with_drafted
 from synthdp.schema.constraints import Constraint
-from synthdp.schema.database import DatabaseSchema
+from synthdp.schema.database import DatabaseSchema, parts_of_document
 from synthdp.schema.derived import Derived
 from synthdp.schema.public_documents import document_of
 from synthdp.schema.relation import Relation
@@ -434,9 +435,53 @@ class DatabaseDraft:
         SchemaError
             If a column has not been reviewed.
         """
-        for one in self.tables.values():
-            one.finish()
+        for name, columns in self.unreviewed.items():
+            raise SchemaError(
+                f"column {columns[0]!r} of table {name!r} was taken from the table and is not reviewed: check it against "
+                f"public knowledge, then accept or change it, by draft.review({name!r}, {columns[0]!r})"
+            )
         return self._schema()
+
+    def to_json(self) -> str:
+        """Return the drafts as JSON text in the form of a database schema, with notes about values that are not reviewed.
+
+        It is as private as the tables.
+        """
+        document = json.loads(self._schema().to_json())
+        document["tables"] = {name: json.loads(one.to_json()) for name, one in self.tables.items()}
+        return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+    def write(self, path: str | PathLike[str]) -> None:
+        """Write the drafts to a JSON file, which only its owner may read."""
+        write_private(Path(path), self.to_json())
+
+    @classmethod
+    def from_json(cls, text: str, *, source: str = "the draft") -> DatabaseDraft:
+        """Read drafts of several tables, reviewed in part or not at all, from JSON text."""
+        tables, relations, _ = parts_of_document(text, source=source)
+        found = {}
+        for name, one in tables.items():
+            with in_table(name):
+                found[name] = Draft.from_json(json.dumps(one), source=f"table '{name}' of {source}")
+        return cls(found, relations)
+
+    @classmethod
+    def read(cls, path: str | PathLike[str]) -> DatabaseDraft:
+        """Read drafts of several tables, reviewed in part or not at all, from a JSON file."""
+        return cls.from_json(schema_text(path), source=f"schema file '{path}'")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DatabaseDraft) and (self.tables, self.relations) == (other.tables, other.relations)
+
+    __hash__ = None  # type: ignore[assignment]  # it changes in place
+
+    def __repr__(self) -> str:
+        parts = [f"{name!r}: {one!r}," for name, one in self.tables.items()]
+        return "\n".join(["DatabaseDraft({", *parts, "}, [", *(f"    {one!r}," for one in self.relations), "])"])
+
+    def _repr_html_(self) -> str:
+        """Return the current schemas of all tables as HTML for a notebook."""
+        return "".join(f"<h4>{escape(name)}</h4>{one._repr_html_()}" for name, one in self.tables.items())
 
     def _schema(self) -> DatabaseSchema:
         """Return the database schema of all drafts as they are, reviewed or not."""

@@ -289,26 +289,13 @@ class DatabaseSchema:
         SchemaError
             If it contradicts itself, or a column is marked as not reviewed.
         """
-        document = parsed(text, source=source)
-        if not isinstance(document, dict) or "synthdp_database" not in document:
-            raise FormatError(f"{source} is not a database schema: its JSON must have the key 'synthdp_database'")
-        if document["synthdp_database"] != VERSION:
-            raise FormatError(
-                f"{source} has database version {document['synthdp_database']!r}, but this synthdp reads version "
-                f"{VERSION} only: install a newer synthdp"
-            )
-        tables, relations, rules = document.get("tables"), document.get("relations", []), document.get("rules", [])
-        if not isinstance(tables, dict) or not isinstance(relations, list) or not isinstance(rules, list):
-            raise FormatError(
-                f"{source} must have 'tables', an object of schemas by name, and the lists 'relations' and 'rules'"
-            )
+        tables, relations, rules = parts_of_document(text, source=source)
         schemas: dict[str, Schema] = {}
         for name, one in tables.items():
             with in_table(name):
                 schemas[name] = Schema.from_json(json.dumps(one), source=f"table '{name}' of {source}")
-        related = [_relation_of(one, source=source) for one in relations]
         return cls(
-            schemas, related, [rule_of(one, source=source, kinds={**RULE_KINDS, **SIBLING_KINDS}) for one in rules]
+            schemas, relations, [rule_of(one, source=source, kinds={**RULE_KINDS, **SIBLING_KINDS}) for one in rules]
         )
 
     def write(self, path: str | PathLike[str]) -> None:
@@ -469,6 +456,30 @@ def _check_order(relation: Relation, schema: Schema) -> None:
             f"{relation.where} has order={relation.order!r}, an Identifier, whose values are never read: name "
             "another column as order"
         )
+
+
+def parts_of_document(text: str, *, source: str) -> tuple[dict[str, Any], list[Relation], list[Any]]:
+    """Return the documents of tables by name, the relations and the documents of rules of a database schema's JSON text.
+
+    Raises
+    ------
+    FormatError
+        If the text is not a database schema of a known version.
+    """
+    document = parsed(text, source=source)
+    if not isinstance(document, dict) or "synthdp_database" not in document:
+        raise FormatError(f"{source} is not a database schema: its JSON must have the key 'synthdp_database'")
+    if document["synthdp_database"] != VERSION:
+        raise FormatError(
+            f"{source} has database version {document['synthdp_database']!r}, but this synthdp reads version "
+            f"{VERSION} only: install a newer synthdp"
+        )
+    tables, relations, rules = document.get("tables"), document.get("relations", []), document.get("rules", [])
+    if not isinstance(tables, dict) or not isinstance(relations, list) or not isinstance(rules, list):
+        raise FormatError(
+            f"{source} must have 'tables', an object of schemas by name, and the lists 'relations' and 'rules'"
+        )
+    return tables, [_relation_of(one, source=source) for one in relations], rules
 
 
 def _relation_document(relation: Relation) -> dict[str, Any]:

@@ -366,3 +366,38 @@ def test_a_draft_does_not_change_behind_a_schema_that_was_taken_from_it(draft: D
     before = draft.accept_all().finish()
     draft.review("age", lower=0, upper=5)
     assert before["age"].upper > 70
+
+
+def persons_and_visits() -> sd.nonprivate.draft.DatabaseDraft:
+    """Return drafts of two tables."""
+    persons = pd.DataFrame({"id": range(200), "age": np.arange(200) % 90, "<sex>": ["f", "m"] * 100})
+    visits = pd.DataFrame({"id": np.arange(200).repeat(2), "cost": np.arange(400) * 0.5})
+    with pytest.warns(DraftWarning):
+        return sd.draft(
+            {"persons": persons, "visits": visits}, relations=[sd.Relation("persons", "visits", key="id", at_most=3)]
+        )
+
+
+def test_drafts_of_several_tables_show_each_column_and_what_is_not_reviewed():
+    drafted = persons_and_visits()
+    shown = repr(drafted)
+    assert all(name in shown for name in ("persons", "visits", "'age'", "'cost'", "at_most=3"))
+    assert shown.count("# not reviewed") == sum(map(len, drafted.unreviewed.values()))
+    assert "&lt;sex&gt;" in drafted._repr_html_()
+    assert "<sex>" not in drafted._repr_html_()
+
+
+def test_drafts_of_several_tables_survive_a_file_reviewed_in_part(tmp_path):
+    drafted = persons_and_visits()
+    drafted.review("persons", "age", lower=0, upper=110)
+    drafted.write(tmp_path / "draft.json")
+    again = type(drafted).read(tmp_path / "draft.json")
+    assert again == drafted
+    assert again != persons_and_visits()
+    assert again.unreviewed == drafted.unreviewed != {}
+    with pytest.raises(SchemaError, match="'<sex>'"):
+        sd.DatabaseSchema.read(tmp_path / "draft.json")
+    table, name = next((table, names[0]) for table, names in again.unreviewed.items())
+    with pytest.raises(SchemaError, match=rf"draft\.review\('{table}', '{name}'\)"):
+        again.finish()
+    assert again.accept_all().finish() == drafted.accept_all().finish()
