@@ -182,7 +182,7 @@ class Measurements:
     Parameters
     ----------
     queries
-        What was asked.
+        The queries that were answered.
     values
         (k,) noisy whole numbers: ``resolution`` times the statistic, plus noise.
     resolution

@@ -38,7 +38,7 @@ class Work:
     package
         Package of the work, ``__name__``.
     mechanisms
-        Those that yield a table, or answers alone, by the name that users write.
+        Mechanisms of the work by the name that users write; they yield a table, or answers alone.
     saved
         By the name that files have for each of its classes (`synthdp.codec.file_form`), the module in the work's package.
     """

@@ -74,9 +74,9 @@ class Release(Generic[OutputT_co]):
     mechanism
         Name of the mechanism.
     output
-        What it made: a model to sample, a summary to ask.
+        The result: a model to sample, or a summary to ask.
     loss
-        What it cost, fixed before any row was read.
+        Privacy loss, fixed before any row was read.
     receipt
         The account, step by step.
     measurements
@@ -169,7 +169,7 @@ class Release(Generic[OutputT_co]):
         Parameters
         ----------
         rows
-            How many; default: the noisy estimate of the table's.
+            Number of rows; default: the noisy estimate of the table's.
         options
             As of the output; see `SyntheticModel.sample`.  ``given`` may also be a condition, or a list of some, as `answer`
             takes them, such as ``"age > 30 and sex == 'F'"``; each part that ``and`` joins speaks of one column.

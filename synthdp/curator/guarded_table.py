@@ -76,7 +76,7 @@ class GuardedTable:
     extra_columns
         Names of the columns that the table has beyond its schema.
     answering
-        How questions are noised.
+        The part that plans and adds noise.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ class GuardedTable:
     rows
         About how many rows there are: their public number, or as a discovery told; 0 if neither was asked for.
     given_up
-        Of each account that was given up, what was charged for it and its real cost, ``None`` if it was nothing.
+        For each account that was given up, the charged cost and the real cost, ``None`` if it was nothing.
     charged
         The budget of the first curator of the table, with all that was charged to it.
     """

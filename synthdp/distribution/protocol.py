@@ -57,7 +57,7 @@ class Distribution(Protocol):
         rng
             Source of randomness.
         given
-            What is known of every row, column by column; the law is then the exact conditional one.
+            Known values of every row, column by column; the law is then the exact conditional one.
         independent
             Draw each row on its own instead: counts then scatter as a multinomial law says.
 

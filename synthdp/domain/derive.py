@@ -72,7 +72,7 @@ def leading_to(schema: Schema, name: str, wanted: BoolArray) -> BoolArray:
     schema, name
         The column.
     wanted
-        Which of its grid points, among the points that a released row may have.
+        Mask of the wanted grid points, among the points that a released row may have.
 
     Returns
     -------

@@ -33,7 +33,7 @@ class Difference:
     shift
         Grid points by which the second column begins later than the first.
     column
-        What the difference is: whole days from 0, one grid point each.
+        Declaration of the difference: whole days from 0, one grid point each.
     """
 
     first: Place

@@ -58,9 +58,9 @@ class Grid:
     width
         Most whole steps that a grid point of evenly spaced values holds, else 1.
     steps
-        How many of them all regular ones hold; as many as they are elsewhere.
+        Number of steps that all regular grid points hold; for other values the number of regular grid points.
     runs
-        Of numbers in more steps than one to a grid point: grid points by their width, finer ones nearer to 0.
+        Runs of grid points of one width, for numbers with several steps to a grid point: finer ones nearer to 0.
     ordered
         Whether neighbouring regular grid points are alike.
     special

@@ -23,9 +23,9 @@ class Barrier:
     Parameters
     ----------
     table, attribute
-        What is drawn.
+        Position of the table, and name of the attribute, that is drawn.
     above, other
-        What was drawn before: an attribute of a row above, or of the row itself.
+        Position of the table, and name of the attribute, that was drawn before: of a row above, or of the row itself.
     possible
         (cells of the other, cells of the attribute) whether some row with both obeys.
     days

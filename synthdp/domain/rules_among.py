@@ -25,7 +25,7 @@ class Among:
     layout
         The record of a person.
     table, attribute
-        What is drawn.
+        Position of the table, and name of the attribute, that is drawn.
     parents
         Number of parent rows.
 

@@ -86,7 +86,7 @@ def fit_histories(
     rng
         Source of the persons.
     rate
-        How far a conditional moves with all its tables together, in units of the step that one of them would take.
+        Step of a conditional with all its tables together, in units of the step that one of them would take.
     last
         Part of the sweeps in which all persons are drawn.
     """

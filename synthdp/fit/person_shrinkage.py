@@ -60,7 +60,7 @@ def towards(
     same
         Whether both axes have the same groups of one attribute.
     ordered
-        How many groups of each axis, the first ones, are of numbers, from the smallest to the largest.
+        Number of first groups of each axis that are of numbers, from the smallest to the largest.
     """
     now = expected * max(float(noisy.sum()), 1.0) / max(float(expected.sum()), 1e-9)
     gap = noisy - now
@@ -165,7 +165,7 @@ def associated(
     stddev
         Standard deviation of the noise in each cell.
     shapes
-        What each parameter adds to the logarithms, (m, n) each; they are tried in this order.
+        Term of each parameter in the logarithms, (m, n) each; they are tried in this order.
     """
     best, risk, theta = now, float(((noisy - now) ** 2).sum()), np.zeros(0)
 

@@ -78,7 +78,7 @@ def smoothed_ratio(tables: Sequence[tuple[FloatArray, FloatArray, float, int]], 
     tables
         Noisy private counts, expected ones, the standard deviation of the noise and the free cells, as for `bias`.
     ratio
-        Of public rows that are not smoothed, > 0.
+        Ratio of public rows that are not smoothed, > 0; see `bias`.
     """
     told = precision = 0.0
     for counts, expected, stddev, free in tables:

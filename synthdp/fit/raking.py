@@ -192,7 +192,7 @@ def rake_rows(weights: FloatArray, tables: Sequence[RakedTable], *, total: float
     weights
         (m,) with sum ``total``.
     tables
-        In the order in which they are raked; cells without a row are left alone.
+        Tables in the order in which they are raked; cells without a row are left alone.
     total
         Number of rows.
     """
@@ -218,7 +218,7 @@ class _Block:
     cells
         (m,) the cell of the block that each row lies in.
     size
-        How many there are.
+        Number of cells of the block.
     """
 
     known: list[NoisyTable]

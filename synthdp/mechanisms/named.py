@@ -169,7 +169,7 @@ class Named:
     place
         Place of the mechanism's class, ``"module:Class"``.
     takes
-        Which of the settings it takes, each with the constructor's argument that it becomes.
+        The settings that it takes, each with the constructor's argument that it becomes.
     solvers
         The solvers that apply to it, besides ``"auto"``.
     options

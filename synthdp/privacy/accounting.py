@@ -31,7 +31,7 @@ def last_holding(holds: Callable[[float], bool], *, inside: float, outside: floa
     inside, outside
         Ends of the interval, in either order.
     relative
-        Where to stop, relative to the answer; 0 stops at neighbouring floats.
+        Relative width at which the search stops; 0 stops at neighbouring floats.
     """
     while abs(outside - inside) > relative * abs(inside):
         middle = inside + (outside - inside) / 2

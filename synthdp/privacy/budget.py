@@ -178,9 +178,11 @@ class EarlyEnds:
         whole
             The reserved loss.
         currency, thresholds
-            Of the account; see `synthdp.privacy.calibration.account_inside`.
+            Kind of the account's budget, and share of delta for thresholds; see
+            `synthdp.privacy.calibration.account_inside`.
         shares
-            Of the account's budget, after which it may stop; a tenth of delta is set aside for them, if there are any.
+            Shares of the account's budget after which it may stop; a tenth of delta is set aside for them, if there are
+            any.
         """
         aside = EARLY_SHARE * (len(shares) > 0)
         budget = account_inside(whole, currency, thresholds=thresholds, ends=aside)

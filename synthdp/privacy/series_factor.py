@@ -93,7 +93,7 @@ def cost_matrix(factor: IntArray, columns: Sequence[int], *, first_rows: int) ->
     columns
         For each period of the series its column, -1 for periods that the plan does not read.
     first_rows
-        In how many periods of the first column a unit counts with all its rows: the first answer was charged for these.
+        Periods of the first column in which a unit counts with all its rows: the first answer was charged for these.
 
     Returns
     -------

@@ -111,9 +111,9 @@ class RecordBounds:
     Parameters
     ----------
     one
-        When one record is added or removed.
+        Norms of the change when one record is added or removed.
     swap
-        When one record is replaced by any other: never more than twice ``one``.
+        Norms of the change when one record is replaced by any other: never more than twice ``one``.
 
     Raises
     ------

@@ -94,7 +94,7 @@ class Persons:
     tables
         Rows of each table, in the order of the layout.
     states
-        What is unusual of each person, of those without a root row too, who are in no table.
+        Record status of each person, also of persons without a root row, who are in no table.
     """
 
     layout: Layout

@@ -162,7 +162,7 @@ def noise_range(queries: Bounded, stddev: float) -> tuple[float, float]:
     Parameters
     ----------
     queries
-        What was asked.
+        The queries that were answered.
     stddev
         Standard deviation of the noise on each number, in multiples of the denominator.
     """

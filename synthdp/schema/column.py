@@ -77,7 +77,7 @@ class Steps:
     rounds_down
         Whether a value between two steps belongs to the lower one; otherwise to the nearer one.
     clock
-        Of times, the numbers of steps in a day, in parts of a day and so on, the longest first.
+        For times, the numbers of steps in a day, in parts of a day and so on, the longest first.
     """
 
     first: int
@@ -130,7 +130,7 @@ class Interval:
     Parameters
     ----------
     lower, upper
-        Its ends, both among the values.
+        Ends of the interval, both among the values.
     special
         Further values with a meaning of their own.
     """
@@ -183,11 +183,11 @@ class Column(ABC):
     whole
         Whether the numbers are whole ones.
     holds
-        What the values are, for messages.
+        Text on what the values are, for messages.
     nullable
         Whether a missing value is a value of its own.
     source
-        Where the bounds or levels are known from.
+        Source of the bounds or levels.
     """
 
     __slots__ = ()

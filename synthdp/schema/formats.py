@@ -327,11 +327,11 @@ class NumberFormat:
     Parameters
     ----------
     before, after
-        What stands before and after a number, with the blanks beside it; the empty text for nothing.
+        Texts before and after a number, with the blanks beside it; the empty text for nothing.
     thousands, point
-        What stands between thousands, the empty text for nothing, and before the digits of the fraction.
+        Sign between thousands, the empty text for none, and sign before the digits of the fraction.
     digits
-        How many digits of the fraction are written at least.
+        Least number of digits of the fraction that are written.
     named
         Texts that stand for numbers, with these.
     bracketed

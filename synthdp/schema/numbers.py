@@ -109,9 +109,9 @@ class Continuous(Known):
     special
         Numbers with a meaning of their own, inside the bounds or not (-1 = "refused"): kept as point masses.
     decimals
-        How many digits values have after the point, if that is known; synthetic values have as many.
+        Number of digits after the point, if that is known; synthetic values have as many.
     step
-        What values are multiples of, counted from ``lower``, if that is known; in place of ``decimals``.
+        Distance of neighbouring values, counted from ``lower``, if that is known; in place of ``decimals``.
     format
         How numbers of a column of texts are written, by an example: ``"1.234,56 €"``, ``"$1,234"``, ``"12.5 %"``; see
         `synthdp.schema.formats.number_format`.  They are read so and written so, with as many digits after the point as the
@@ -221,7 +221,7 @@ class Decimal(Continuous):
     lower, upper, nullable, special, format, words, like
         As for `Continuous`.
     decimals
-        How many digits values have after the point.
+        Number of digits after the point.
 
     Examples
     --------
@@ -260,7 +260,7 @@ class Integer(Known):
     nullable, special, format, words, like
         As for `Continuous`.
     step
-        What values are multiples of, counted from ``lower``, if that is known.
+        Distance of neighbouring values, counted from ``lower``, if that is known.
     """
 
     quantity: ClassVar[Quantity] = "number"

@@ -81,7 +81,7 @@ class Computed:
     rule
         The rule, as declared.
     place
-        Where it comes out.
+        Table and column of the result.
     sources
         The columns that it is computed from.
     all

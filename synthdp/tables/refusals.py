@@ -27,7 +27,7 @@ def instead_of(*kinds: type[BaseException], say: Said) -> AbstractContextManager
     kinds
         The errors to replace.
     say
-        What to raise, or what makes it of the error.  Neither may hold a value of a row.
+        The error to raise, or a function that makes it from the caught one.  Neither may hold a value of a row.
 
     Examples
     --------

@@ -258,7 +258,7 @@ def left_over(candidates: Sequence[Candidate], batch: Batch, known: Knowledge) -
     candidates
         With their noisy scores.
     batch
-        What was measured of them.
+        The batch of pairs that was measured.
     known
         With the axes of triples.
     """

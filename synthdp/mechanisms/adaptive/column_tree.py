@@ -38,7 +38,7 @@ class OneWay:
     Parameters
     ----------
     axis
-        Its finest bins: the leaves of the tree.
+        The column's finest bins: the leaves of the tree.
     weights
         (axis.size,) estimated rows in each, >= 0; 0 in bins that are never released.
     first
@@ -50,7 +50,7 @@ class OneWay:
     misfits
         Estimated rows whose value does not fit the column; 0 where noise explains them.  ``weights`` leave them out.
     rounding
-        How likely grid points of each class of round numbers are, see `Refinement`.
+        Relative frequency of grid points of each class of round numbers, see `Refinement`.
     """
 
     axis: Axis
@@ -171,7 +171,7 @@ class ColumnTree:
         stddev
             Standard deviation of their noise, in rows.
         fan
-            As given to `parts`.
+            Most parts of a leaf, as `parts` takes it.
         """
         cuts = [
             self._cuts(int(start), int(stop), fan) if chosen else [int(start), int(stop)]
@@ -256,7 +256,7 @@ def pooled_each(
     Parameters
     ----------
     columns
-        What the first time said.
+        Estimates after the first measurement.
     counts
         (first.size,) second noisy counts of each.
     stddev

@@ -74,7 +74,7 @@ class OneWayTree:
     deep
         Noise of the deeper levels, as a multiple of the first level's, >= 1.
     finer
-        How many times as many bins the first histogram has where bounds were discovered, >= 1; see `suited`.
+        Factor of the bins of the first histogram where bounds were discovered, >= 1; see `suited`.
     flat
         Columns with a hierarchy whose levels are all counted at once.
 

@@ -67,7 +67,7 @@ def steps_of(axis: Axis) -> list[IntArray]:
     Parameters
     ----------
     axis
-        Of a column with levels; each has a cell of its own.
+        Axis of a column with levels, each of which has a cell of its own.
     """
     start = np.zeros(axis.size, np.int64)
     start[axis.cells[::-1]] = axis.starts[::-1]

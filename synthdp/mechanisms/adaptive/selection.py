@@ -254,7 +254,7 @@ class Batch:
     gain
         Expected decrease of the weighted L1 error, in rows.
     levels
-        Of those whose table is one of merged groups.
+        Merge level of each clique whose table is over merged bins.
     """
 
     tree: Mapping[Clique, float]

@@ -110,7 +110,7 @@ def of_fewer_rows(measured: Measurements, times: float) -> Measurements:
     measured
         Noisy distances.
     times
-        How many times as many rows it had.
+        Factor from the present number of rows to the number of rows at the measurement.
     """
     asked = measured.queries
     if not isinstance(asked, MarginalDistances | PairDistances):

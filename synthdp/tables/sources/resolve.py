@@ -66,7 +66,7 @@ def infer_schema(source: Source, *, without: str | None = None) -> Schema:
     Parameters
     ----------
     source
-        Of a dataframe, or of another table whose columns have types, such as a database's.
+        Source of a dataframe, or of another table whose columns have types, such as a database's.
     without
         A column to leave out.
 

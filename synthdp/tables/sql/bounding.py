@@ -33,7 +33,7 @@ class _Words:
     digest
         SHA-256 of a text, in hexadecimal digits.
     order
-        What orders as SHA-256 of a row does: the pattern of a unit's digest and further whole numbers.
+        SQL that orders as SHA-256 of a row does, from the pattern of a unit's digest and further whole numbers.
     """
 
     whole: frozenset[str]

@@ -116,7 +116,7 @@ def identities(link: Link, rows: str, place: str) -> tuple[str, ...]:
     link
         To the database.
     rows
-        What the rows come from, as it stands in a FROM clause: the quoted name of a table or a view, or a query.
+        The quoted name of a table or a view, or a query, as it stands in a FROM clause.
     place
         The database's address, which identifies a database of SQLite or DuckDB that is in no file.
     """

@@ -127,7 +127,7 @@ class Stages:
     first
         From the table: what each later stage needs, by name.
     later
-        What the following stages replace.
+        Expressions by name that the following stages replace, stage by stage.
     index
         The name of the result.
     """

@@ -110,7 +110,7 @@ def postgres_column(name: str, kind: str, *, typmod: int = -1, bytes_of_text: bo
     name, kind
         The column's name and PostgreSQL's name of its type; any that is not known comes as text.
     typmod
-        Of numeric: precision and scale as PostgreSQL packs them, or -1.
+        For the type numeric, precision and scale as PostgreSQL packs them, or -1.
     bytes_of_text
         Ask for texts as bytes: in a database without an encoding they may be no text, which stops some drivers.
     """

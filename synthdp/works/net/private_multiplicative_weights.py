@@ -135,7 +135,7 @@ class MultiplicativeWeightsConstruction:
     rows
         Number of rows.
     replay
-        As in `PrivateMultiplicativeWeights`; `update_bound` is for ``replay`` = 0.
+        Evaluations of the L1 fit after each answer; 0 for the paper's single update, which `update_bound` is for.
     """
 
     def __init__(self, cells: Codes, rows: int, *, replay: int = 0) -> None:

@@ -272,7 +272,8 @@ class PrefixCoefficients(ListStatistic):
     Parameters
     ----------
     domain, m, order, row_scale
-        As in `ListCoefficients`.
+        The rule columns, their number of variables, the largest degree, and the whole number for one row; see
+        `ListCoefficients`.
     scales
         (t + 1,) the whole number that stands for 1 in coefficients of each degree; the first is even, as half of it
         stands for the 1/2 that is subtracted from a list.

@@ -274,7 +274,7 @@ class MonomialRelease(HasPrivacyCost):
     law
         A law of noise to insist on: the paper's is `NoiseLaw.LAPLACE`; default: the least for the loss.
     columns, thresholds
-        As in `ParityRelease`.
+        The columns that are used, and cuts of ordered columns: see `synthdp.works.polynomials.binarized.binarize`.
     spend
         Privacy loss that a release may cost.
     """

@@ -244,7 +244,7 @@ class SparseConstruction:
     alpha
         alpha of the paper's step exp(+-alpha / 2), from 0 to 1.
     update_rule
-        As ``update`` of `SparseWeights`.
+        ``"projection"`` onto all noisy answers, or ``"paper"`` for the paper's multiplicative step.
     sweeps
         For the projection: the number of passes over all noisy answers.
     measured
