@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from synthdp.arrays import BoolArray, FloatArray, IntArray
-from synthdp.domain.grid_rules_across import Barrier
 from synthdp.domain.histories import Layout
+from synthdp.domain.history_rules import Barrier
 
 Key = tuple[int, str]
 """Position of a table, and an attribute."""

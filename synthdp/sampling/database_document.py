@@ -12,8 +12,8 @@ from synthdp.arrays import AnyArray
 from synthdp.codec import DocumentSource, Store, file_form
 from synthdp.distribution.history_model import Conditional, Factor, Histories
 from synthdp.domain.axis import Axis
-from synthdp.domain.grid_rules_across import axis_at
 from synthdp.domain.histories import Layout
+from synthdp.domain.history_rules import axis_at
 from synthdp.domain.refinement import Refinement
 from synthdp.errors import FormatError
 from synthdp.queries.person_tables import Grouping, Kind, PersonDistances, PersonTable, PersonTables

@@ -21,8 +21,8 @@ from synthdp.distribution.history_model import Histories
 from synthdp.distribution.protocol import ImpossibleEvidenceError
 from synthdp.domain.encoder import RawColumn, decode, encode, fresh_labels, rows_of, together
 from synthdp.domain.fresh_keys import check_enough_keys
-from synthdp.domain.grid_rules_across import axis_at
 from synthdp.domain.histories import Layout, Order
+from synthdp.domain.history_rules import axis_at
 from synthdp.domain.refinement import Refinement
 from synthdp.domain.values import mask_of_values
 from synthdp.errors import InternalError, ParameterError

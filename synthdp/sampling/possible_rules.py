@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from synthdp.distribution.history_model import IMPOSSIBLE, Conditional, Histories
-from synthdp.domain.grid_rules_across import barriers_of, open_cells
 from synthdp.domain.histories import Layout
+from synthdp.domain.history_rules import barriers_of, open_cells
 from synthdp.domain.rules import check_values
 from synthdp.errors import SchemaError, in_table
 from synthdp.randomness import generator

@@ -17,11 +17,10 @@ from synthdp.domain.derive import derive
 from synthdp.domain.differences import Difference
 from synthdp.domain.encoder import Numbers, RawColumn, rows_of
 from synthdp.domain.grid import grid_of
-from synthdp.domain.grid_rules_across import axis_at, broken, ends_of_points
 from synthdp.domain.histories import Layout, Order
+from synthdp.domain.history_rules import axis_at, broken, ends_of_points, kept_among
 from synthdp.domain.refinement import Refinement
 from synthdp.domain.rules import ColumnOrder, rules_of
-from synthdp.domain.rules_among import kept_among
 from synthdp.domain.values import grid_numbers, numbers_at
 from synthdp.queries.persons import Persons
 from synthdp.randomness import Generator

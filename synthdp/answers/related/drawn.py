@@ -14,7 +14,7 @@ from synthdp.answers.related.terms import ROWS, Term, axis_of_term, column_of
 from synthdp.arrays import BoolArray, FloatArray, IntArray
 from synthdp.domain.derive import followed, leading_to
 from synthdp.domain.grid import grid_of
-from synthdp.domain.grid_rules_across import ends_of_points
+from synthdp.domain.history_rules import ends_of_points
 from synthdp.errors import InternalError, ParameterError
 from synthdp.queries.persons import Persons
 from synthdp.randomness import Generator

@@ -3,7 +3,7 @@
 import numpy as np
 
 from synthdp.distribution.days_to_heaps import DaysToHeaps
-from synthdp.domain.grid_rules_across import Barrier
+from synthdp.domain.history_rules import Barrier
 
 
 def test_rows_that_end_elsewhere_keep_the_law_of_their_days() -> None:

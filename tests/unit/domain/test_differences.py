@@ -12,8 +12,8 @@ import synthdp as sd
 from synthdp.curator import Curator
 from synthdp.domain.axis import Axis
 from synthdp.domain.differences import differences_of
-from synthdp.domain.grid_rules_across import barriers_of
 from synthdp.domain.histories import Layout
+from synthdp.domain.history_rules import barriers_of
 from synthdp.mechanisms.related.related_tables import RelatedTables
 from synthdp.privacy.loss import loss_of
 from synthdp.queries.person_tables import Kind, PersonTables
