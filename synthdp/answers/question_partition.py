@@ -160,7 +160,7 @@ class QuestionPartition:
 
         Returns
         -------
-        Shaped by the powers of each column with values, by column, then (size,).
+        One axis for each column whose values the question uses, of its number of powers (0, 1, ...), then (size,).
         """
         powers = [grouping.powers for grouping in self.groupings]
         shape = [n for grouping in self.groupings for n in (grouping.powers, len(grouping.labels))]

@@ -207,7 +207,10 @@ def _change(one: ColumnReview) -> None:
 
 
 def _set_others(one: ColumnReview) -> None:
-    """Ask for other settings until an empty line, then set them and accept the column."""
+    """Ask for other settings until an empty line, then set them and accept the column.
+
+    Without any setting nothing changes, and the column is not accepted.
+    """
     column = one.column
     names = [field.name for field in fields(column) if field.init and field.name not in _ASKED_BY_CHANGE]
     if not names:

@@ -282,7 +282,10 @@ def controlled_rounding(tables: FloatArray, rows: IntArray, cells: IntArray) -> 
 
 
 def _rounded(tables: FloatArray, rows: IntArray, cells: IntArray) -> IntArray | None:
-    """Do `controlled_rounding` for a few parents in one linear program; ``None`` if it finds no exact solution."""
+    """Return whole-number tables of a few parents, (parents, children, k), near given ones and with given sums.
+
+    One linear program rounds all of them, see `controlled_rounding`.  ``None`` if it finds no exact solution.
+    """
     from scipy.optimize import linprog
     from scipy.sparse import coo_array
 

@@ -285,7 +285,8 @@ def _about(relation: Relation, many: AnyArray) -> list[str]:
 def _noise(release: Release[DatabaseModel]) -> dict[tuple[str, str], float]:
     """Return the expected total variation distance, in per cent, that noise alone causes in each column's counts.
 
-    The key is (table, column).  An upper bound: only the first measurement of a column counts.
+    The key is (table, column).  It is an upper bound, since only the first table of a column counts, over its own bins;
+    later tables lower the error.
     """
     layout = release.output.layout
     found: dict[tuple[str, str], float] = {}
@@ -293,7 +294,7 @@ def _noise(release: Release[DatabaseModel]) -> dict[tuple[str, str], float]:
         if table.kind is Kind.ONE:
             total = max(float(counts.sum()), stddev)
             moved = min(1.0, 0.5 * counts.size * MEAN_ABS * stddev / total)
-            found.setdefault((layout.schema.names[table.table], table.attribute), 100 * moved)  # of standard cells
+            found.setdefault((layout.schema.names[table.table], table.attribute), 100 * moved)
     return found
 
 

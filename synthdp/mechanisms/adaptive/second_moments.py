@@ -133,7 +133,7 @@ def likely_products(
 def _pairs(products: NoisyProducts) -> list[Clique]:
     """Return the pair of table columns of each product, each pair sorted, in the order of the answers.
 
-    What scores say of a pair's relation is found by it.
+    The relation that noisy scores show is looked up by this pair.
     """
     left, right = products.queries.pairs
     both = (sorted((products.columns[a], products.columns[b])) for a, b in zip(left, right, strict=True))

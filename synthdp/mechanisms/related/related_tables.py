@@ -251,7 +251,8 @@ class RelatedTables(HasPrivacyCost):
     ) -> tuple[_Known, tuple[AttributeColumn, ...]]:
         """Measure the number of persons, unusual persons, numbers of child rows, and every attribute.
 
-        Returns the knowledge and what was learned of each column.
+        Return the state of the plan after these answers, and the noisy estimates of each attribute.  Costs the shares of
+        `one_way_tables`, for the curator's neighbours.
         """
         self._tell("one-way tables")
         odd, (tables, shares) = len(unusual(layout)), one_way_tables(layout)

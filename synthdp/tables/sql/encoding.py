@@ -151,7 +151,7 @@ def stages_of(column: Column, asked: SelectedColumn, value: str, j: int, words: 
     value
         The column's name, quoted.
     j
-        A number that no other column of the query has.
+        Number of the column in the query, by which names are made unique.
     words
         SQL expressions of the database's dialect.
     """
