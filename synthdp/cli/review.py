@@ -258,7 +258,7 @@ def _settings(column: Column) -> dict[str, Any]:
 
 
 def _shown(value: Any) -> str:
-    """Return the value of a setting as text."""
+    """Return the value of a setting as text; several values, or pairs of a text and its number, stand between "|"."""
     if not isinstance(value, tuple):
         return str(value)
     return " | ".join(f"{one[0]}: {one[1]}" if isinstance(one, tuple) and len(one) == 2 else str(one) for one in value)

@@ -238,8 +238,9 @@ def holds_any(axis: Axis, mask: BoolArray) -> BoolArray:
 def cell_numbers(axis: Axis) -> tuple[AnyArray, AnyArray, BoolArray]:
     """Return the least and largest number in each cell, and whether the cell holds values that no order rule applies to.
 
-    All are (size,), and tell whether two cells can hold a row that obeys a <= rule.  A missing value, a code beyond the bounds and "other" obey any.  Where a cell holds no number, the least is
-    larger than any number, and the largest smaller.
+    All are (size,), and tell whether two cells can hold a row that obeys a <= rule.  A missing value, a code beyond the
+    bounds and "other" obey any.  Where a cell holds no number, the least is larger than any number, and the largest
+    smaller.
     """
     grid = axis.grid
     regular = axis.starts < grid.regular

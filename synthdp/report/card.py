@@ -119,7 +119,7 @@ def card_text(card: dict[str, Any]) -> str:
 
 
 def _definition(receipt: Receipt) -> str:
-    """Return the name of the release's privacy definition, with its Greek parameters."""
+    """Return the name of the release's privacy definition, with Greek parameters for (ε, δ); else the class's name."""
     match receipt.total:
         case PureDP():
             return "ε-differential privacy"

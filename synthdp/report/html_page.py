@@ -28,7 +28,7 @@ from synthdp.randomness import Generator, generator
 from synthdp.release import Release
 from synthdp.report.card import card_rows, privacy_card
 from synthdp.report.dictionary import NOT_SAID, dictionary_rows
-from synthdp.report.guidelines import PUBLISHER, About
+from synthdp.report.guidelines import ORDERS, PUBLISHER, About
 from synthdp.report.relations import Relations, ShownRelation, associations
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.tables.format import TableFormat
@@ -165,10 +165,6 @@ UNFIT = (
 
 HEADS = ("meaning", "unit", "values", "missing", "known_from")
 """Fields of the data dictionary that the page shows, unless a field is empty or not stated for all columns."""
-
-ORDERS = {1: "single columns", 2: "pairs of columns", 3: "triples of columns"}
-"""Names of marginals of one, two and three columns, for texts.  A convention."""
-
 
 STAGES = ("columns", "accuracy", "pairs of columns")
 """Stages that the progress callback receives, in order."""

@@ -116,7 +116,10 @@ class _Tables:
         return _noisy((j,), column.table @ sums, (column.table**2) @ spread**2)
 
     def pair(self, a: int, b: int) -> NoisyTable:
-        """Return the noisy counts of two columns' cells, a < b, (cells,), from parities of one and of two bits."""
+        """Return the noisy counts of two columns' cells, a < b, (cells,), from parities of one and of two bits.
+
+        The number of rows is taken as exact, since fits make all tables add up to it.
+        """
         first, second = self.columns[a], self.columns[b]
         sums = np.empty((len(first.bits) + 1, len(second.bits) + 1))
         variance = np.empty_like(sums)
