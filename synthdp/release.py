@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
-from synthdp.answers.error_bars.misfit_shares import MisfitShare, misfit_shares
+from synthdp.answers.misfit_shares import MisfitShare, misfit_shares
 from synthdp.checks import whole
 from synthdp.domain.refinement import Refinement
 from synthdp.errors import InternalError, ParameterError, SalvageWarning, SynthDPError

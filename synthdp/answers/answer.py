@@ -34,9 +34,9 @@ from synthdp.answers.error_bars.bootstrap import (
     root_mean_square,
     unmeasured_correlation_errors,
 )
-from synthdp.answers.error_bars.misfit_shares import unproven_points
 from synthdp.answers.expressions import Both, Comparison, Node, columns_of, comparisons_of, points_where, truth
 from synthdp.answers.grouping import QuestionBinning, numbers_of
+from synthdp.answers.misfit_shares import unproven_points
 from synthdp.answers.moments import (
     ClassWeights,
     Slope,

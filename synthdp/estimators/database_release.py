@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from synthdp.answers.error_bars.misfit_shares import MisfitShare
+from synthdp.answers.misfit_shares import MisfitShare
 from synthdp.answers.related.unfit import (
     Unusual,
     persons_by_noise,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from synthdp.answers.error_bars.misfit_shares import SURELY, MisfitShare, misfit_columns
+from synthdp.answers.misfit_shares import SURELY, MisfitShare, misfit_columns
 from synthdp.checks import whole
 from synthdp.curator import Curator
 from synthdp.domain.grid import bounds_of
@@ -26,8 +26,7 @@ from synthdp.errors import (
     tell_of_budget,
 )
 from synthdp.figures import in_figures
-from synthdp.mechanisms.adaptive.knowledge import NO_RELATION
-from synthdp.mechanisms.protocol import TableMechanism
+from synthdp.mechanisms.protocol import NO_RELATION, TableMechanism
 from synthdp.privacy.calibration import calibrate
 from synthdp.privacy.loss import PrivacyLoss, PureDP
 from synthdp.queries.norms import Norms

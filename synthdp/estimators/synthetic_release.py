@@ -18,7 +18,7 @@ from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from synthdp.answers.error_bars.misfit_shares import MisfitShare, unproven_notes, unproven_points
+from synthdp.answers.misfit_shares import MisfitShare, unproven_notes, unproven_points
 from synthdp.checks import check_number, check_share, check_whole
 from synthdp.curator import Curator, Ledger
 from synthdp.domain.fresh_keys import check_enough_keys

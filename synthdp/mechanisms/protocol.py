@@ -13,6 +13,14 @@ from synthdp.release import Release
 from synthdp.sampling.structural_zeros import check_rules
 from synthdp.schema.schema import Schema
 
+NO_RELATION = (
+    "no relation between columns was measured: synthetic columns have nothing to do with each other; a larger budget, more "
+    "rows or fewer columns would tell some"
+)
+"""The note on the receipt where only single columns were measured, so that relations between columns are lost; a plan
+that foresees this rates the release as weak or poor.
+"""
+
 OutputT_co = TypeVar("OutputT_co", covariant=True)
 
 

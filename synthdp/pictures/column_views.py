@@ -12,8 +12,8 @@ import numpy as np
 
 from synthdp.answers.answer import AnswerEngine, answer_engine
 from synthdp.answers.answers import Answers
-from synthdp.answers.error_bars.misfit_shares import MisfitShare, misfit_shares
 from synthdp.answers.expressions import grid_values
+from synthdp.answers.misfit_shares import MisfitShare, misfit_shares
 from synthdp.answers.question_partition import modelled_column
 from synthdp.answers.questions import marginal, quantile
 from synthdp.arrays import AnyArray, BoolArray, FloatArray, GridIndices, IntArray

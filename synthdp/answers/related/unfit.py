@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from synthdp.answers.error_bars.misfit_shares import (
+from synthdp.answers.misfit_shares import (
     MisfitShare,
     PointCount,
     by_noise,

@@ -27,10 +27,9 @@ from synthdp.fit.raking import Particles
 from synthdp.mechanisms.adaptive.coarse_triples import measure_with_triples, triples_that_matter
 from synthdp.mechanisms.adaptive.coarsening import group_target
 from synthdp.mechanisms.adaptive.column_tree import OneWay
-from synthdp.mechanisms.adaptive.component_fit import MODEL_SWEEPS
 from synthdp.mechanisms.adaptive.declared_shapes import with_declared_shapes
 from synthdp.mechanisms.adaptive.energies import Relation, before_scores
-from synthdp.mechanisms.adaptive.fitting import fit_distribution, fit_rows, fit_tree
+from synthdp.mechanisms.adaptive.fitting import MODEL_SWEEPS, fit_distribution, fit_rows, fit_tree
 from synthdp.mechanisms.adaptive.knowledge import Knowledge, NothingPublic, Public
 from synthdp.mechanisms.adaptive.measuring import measure_interactions, measure_one_ways_again, measure_tables
 from synthdp.mechanisms.adaptive.merging import as_interactions, with_merged

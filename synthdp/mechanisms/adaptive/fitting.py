@@ -1,23 +1,28 @@
-"""The fit of the adaptive plan: one distribution from all noisy tables and second moments.  Post-processing."""
+"""The fit of the adaptive plan: one distribution from all noisy tables and second moments.  Post-processing.
+
+A wide table is fitted group by group of related columns, for the time and memory of what was measured of it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from synthdp.arrays import BoolArray, Clique
+from synthdp.distribution.components import Components, Product
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.markov_random_field import Graphical
 from synthdp.distribution.protocol import Distribution
 from synthdp.fit.listed_entropy import ListedEntropy
 from synthdp.fit.max_entropy import MaxEntropy
-from synthdp.fit.out_of_domain import consistent_merged
-from synthdp.fit.raking import Particles
-from synthdp.mechanisms.adaptive.component_fit import fit_components
+from synthdp.fit.out_of_domain import OutOfDomain, consistent_merged
+from synthdp.fit.raking import FEWEST_PARTICLES, MOST_SWEEPS, Particles
+from synthdp.mechanisms.adaptive.energies import MEAN_ABS
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
-from synthdp.queries.contingency import NoisyTable, table_shape
+from synthdp.mechanisms.adaptive.wide import related
+from synthdp.queries.contingency import NoisyTable, Shape, project_to_simplex, table_shape
 from synthdp.randomness import Generator
 
 
@@ -109,3 +114,142 @@ def fit_rows(known: Knowledge, *, settings: MaxEntropy, particles: Particles, rn
     """Fit a junction tree, draw rows, and weight them to match tables outside of the tree and second moments, too."""
     model = fit_tree(known, settings)
     return particles.fit(model, consistent_tables(known), total=known.total, rng=rng, products=known.products)
+
+
+MODEL_SWEEPS = 8
+"""Most passes over all tables when a junction tree is fitted only to draw rows from it, for scores or for a further
+fit.  A tolerance: exactness would not show there.
+"""
+
+EXPLAINED = 1.25
+"""A table outside of the junction tree is left out of the fit if noise nearly explains its L1 distance from the tree.
+This is the largest such distance, as a multiple of what noise alone makes.  A larger one leaves out weaker relations,
+a smaller one fits noise and takes longer.  Tuned; no sweep is on record.
+"""
+
+LEAST_EFFECTIVE = 0.05
+"""Least effective sample size of the fitted weighted rows, as a fraction of their number; below it the fit is repeated
+with half of the tables outside of the tree.  A numerical tolerance.
+"""
+
+
+def fit_components(known: Knowledge, *, settings: MaxEntropy, particles: Particles, rng: Generator) -> Components:
+    """Fit each group of related columns on its own, and return their product, as if groups were independent.
+
+    A wide table is too large for one fit.
+
+    Parameters
+    ----------
+    known
+        The noisy answers and estimates so far.
+    settings
+        Settings of the trees' fits.
+    particles
+        Settings of the fit by weighted rows, for components with tables off their junction tree.
+    rng
+        Source of the rows.
+    """
+    shape = known.domain.shape
+    one_ways = known.one_way_tables
+    groups = related([*known.zeros, *known.tree], len(shape))
+    of_column = {j: g for g, columns in enumerate(groups) for j in columns}
+    tables: list[list[NoisyTable]] = [[one_ways[j] for j in columns] for columns in groups]
+    for table in known.tables:
+        tables[of_column[table.clique[0]]].append(table)
+    # there are many groups, and a measured table comes out right with few rows and many rounds
+    of_groups = replace(
+        particles, size=min(particles.size, FEWEST_PARTICLES), sweeps=max(particles.sweeps, MOST_SWEEPS)
+    )
+    parts: list[Distribution] = []
+    for columns, measured in zip(groups, tables, strict=True):
+        parts.append(_Group.of(known, columns, measured).fit(settings, of_groups, rng))
+    alone = tuple(j for j in range(len(shape)) if j not in of_column)
+    if alone:
+        margins = [_fitting(known, (j,), [one_ways[j]])[0].counts for j in alone]
+        total = max(known.total, settings.total_floor)
+        rows = [project_to_simplex(margin, total) for margin in margins]
+        parts.append(Product(shape=tuple(shape[j] for j in alone), margins=rows))
+    return Components(shape=shape, columns=(*groups, *([alone] if alone else [])), parts=parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Group:
+    """The answers about one group of related columns; cliques number the columns by their position within the group."""
+
+    shape: Shape
+    tables: list[NoisyTable]
+    tree: frozenset[Clique]
+    zeros: dict[Clique, BoolArray]
+    total: float
+
+    @classmethod
+    def of(cls, known: Knowledge, columns: Clique, tables: list[NoisyTable]) -> _Group:
+        """Return the part of the knowledge that is about some columns, with their tables, to be fitted on its own."""
+        place = {j: i for i, j in enumerate(columns)}
+        ridges = {_at(place, clique): ridge for clique, ridge in known.ridges.items() if clique[0] in place}
+        return cls(
+            shape=tuple(known.domain.shape[j] for j in columns),
+            tables=[
+                replace(table, stddev=table.stddev * ridges.get(table.clique, 1.0))
+                for table in _fitting(known, columns, tables)
+            ],
+            tree=frozenset(_at(place, clique) for clique in known.tree if clique[0] in place),
+            zeros={_at(place, clique): mask for clique, mask in known.zeros.items() if clique[0] in place},
+            total=known.total,
+        )
+
+    def fit(self, settings: MaxEntropy, particles: Particles, rng: Generator) -> Distribution:
+        """Fit this group: a junction tree, or weighted rows where tables outside of the tree tell more than noise."""
+        inside = [table for table in self.tables if len(table.clique) == 1 or table.clique in self.tree]
+        beside = [table for table in self.tables if len(table.clique) > 1 and table.clique not in self.tree]
+        if not beside:
+            return self._tree(settings, inside)
+        model = self._tree(replace(settings, max_sweeps=min(settings.max_sweeps, MODEL_SWEEPS)), inside)
+        left_out = sorted(((_unexplained(model, table, self.total), i) for i, table in enumerate(beside)), reverse=True)
+        more = [beside[i] for gain, i in left_out if gain > 0]
+        while more:
+            found = particles.fit(model, [*inside, *more], total=self.total, rng=rng)
+            if effective_rows(found) >= LEAST_EFFECTIVE * particles.size:
+                return found
+            more = more[: len(more) // 2]
+        return self._tree(settings, inside)
+
+    def _tree(self, settings: MaxEntropy, tables: list[NoisyTable]) -> Graphical:
+        """Fit a junction tree to tables that lie inside it, by maximum entropy."""
+        return settings.fit(tables, self.shape, total=self.total, allowed=self.zeros).model
+
+
+def effective_rows(distribution: Explicit) -> float:
+    """Return the effective sample size of weighted rows: 1 / sum of squared weights, which sum to 1 (Kish 1965).
+
+    Where it is too small, the fit is repeated with fewer tables; see `LEAST_EFFECTIVE`.
+    """
+    return float(1 / (distribution.weights**2).sum())
+
+
+def _unexplained(model: Graphical, table: NoisyTable, total: float) -> float:
+    """Return the L1 distance in rows of a noisy table from the model beyond what noise explains.
+
+    Tables outside of the junction tree are fitted too where it is above 0, the largest first.  It is 0 up to
+    `EXPLAINED` times the distance that noise makes on average.
+    """
+    distance = float(np.abs(table.counts - model.marginal(table.clique) * total).sum())
+    noise = MEAN_ABS * table.stddev * table.counts.size
+    return distance - noise if distance > EXPLAINED * noise else 0.0
+
+
+def _fitting(known: Knowledge, columns: Clique, tables: list[NoisyTable]) -> list[NoisyTable]:
+    """Return noisy tables of some columns with misfits removed and margins made to agree.
+
+    Misfits are rows outside of the declared domain; cliques become positions within ``columns``.
+    """
+    place = {j: i for i, j in enumerate(columns)}
+    local = [replace(table, clique=_at(place, table.clique)) for table in tables]
+    releasable = tuple(known.domain.axes[j].releasable for j in columns)
+    out = OutOfDomain(releasable=releasable, rows=known.misfits[list(columns)], total=known.total)
+    return list(out.consistent(local))
+
+
+def _at(place: dict[int, int], clique: Clique) -> Clique:
+    """Translate a clique of table columns to positions within a group; ``place`` maps column to position."""
+    return tuple(place[j] for j in clique)

@@ -23,19 +23,12 @@ from synthdp.mechanisms.adaptive.energies import variance_of_margin
 from synthdp.mechanisms.adaptive.merging import merged_domain
 from synthdp.mechanisms.adaptive.shares import ONE_WAYS_KNOWN, signal
 from synthdp.mechanisms.allocation import BudgetAllocation
+from synthdp.mechanisms.protocol import NO_RELATION
 from synthdp.queries.contingency import NoisyTable, project_to_simplex
 from synthdp.randomness import Generator
 from synthdp.sampling.exact_tables import ExactTable
 from synthdp.sampling.structural_zeros import structural_zeros
 from synthdp.schema.schema import Schema
-
-NO_RELATION = (
-    "no relation between columns was measured: synthetic columns have nothing to do with each other; a larger budget, more "
-    "rows or fewer columns would tell some"
-)
-"""The note on the receipt where only single columns were measured, so that relations between columns are lost; a plan
-that foresees this rates the release as weak or poor.
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
