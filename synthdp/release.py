@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from synthdp.answers.misfit_shares import MisfitShare, misfit_shares
 from synthdp.checks import whole
-from synthdp.domain.refinement import Refinement
 from synthdp.errors import InternalError, ParameterError, SalvageWarning, SynthDPError
 from synthdp.markup import render
 from synthdp.measurements import Measurements
@@ -20,7 +19,6 @@ from synthdp.privacy.receipt import Receipt
 from synthdp.randomness import RandomState, generator
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema
-from synthdp.tables.format import TableFormat
 from synthdp.tables.source import RowSink
 
 if TYPE_CHECKING:
@@ -49,10 +47,7 @@ def model_of_single_columns(
     from synthdp.fit.single_columns import single_columns
 
     found = single_columns(schema, measured, rows=rows)
-    model = SyntheticModel(
-        schema=schema, domain=found.domain, distribution=found.distribution, total=found.total,
-        refinements=tuple(Refinement.trivial(axis) for axis in found.domain.axes), format=TableFormat.default(schema),
-    )  # fmt: skip
+    model = SyntheticModel.of(schema, found.domain, found.distribution, total=found.total)
     notes = ["columns are independent of each other: no relation between them is in the table"]
     if found.unknown:
         notes.append(f"nothing was measured of: {', '.join(found.unknown)}; their values are uniform and mean nothing")

@@ -18,7 +18,6 @@ from synthdp.arrays import BoolArray, FloatArray, IntArray
 from synthdp.checks import whole
 from synthdp.curator import Ledger, open_panel
 from synthdp.distribution.explicit import Explicit
-from synthdp.domain.refinement import Refinement
 from synthdp.errors import DataError, ParameterError
 from synthdp.estimators.series_folder import SeriesFolder, check_loss, check_same, ledger_of, read_arrays, write_arrays
 from synthdp.files import replacing_folder
@@ -30,7 +29,6 @@ from synthdp.privacy.receipt import Item, Receipt, assumptions
 from synthdp.randomness import RandomState, generator
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema, schema_given
-from synthdp.tables.format import TableFormat
 from synthdp.tables.results import dataframe
 from synthdp.tables.sources.write import library_for, write_blocks
 
@@ -347,10 +345,8 @@ class PanelSeries:
         """Return a model that only converts states to rows of a table; its distribution is not used."""
         domain = self._states.domain
         codes = np.stack(np.unravel_index(self._states.cells[:1], domain.shape), axis=1)
-        return SyntheticModel(
-            schema=self.schema, domain=domain, distribution=Explicit(shape=domain.shape, codes=codes, weights=np.ones(1)),
-            total=1.0, refinements=tuple(map(Refinement.trivial, domain.axes)), format=TableFormat.default(self.schema),
-        )  # fmt: skip
+        unused = Explicit(shape=domain.shape, codes=codes, weights=np.ones(1))
+        return SyntheticModel.of(self.schema, domain, unused, total=1.0)
 
     def _checked(self) -> int:
         """Return the last period added, counted from 0; raise DataError before the window is full."""

@@ -16,7 +16,6 @@ from synthdp.arrays import Answers, Codes, FloatArray, Weights
 from synthdp.codec import file_form
 from synthdp.distribution.explicit import Explicit
 from synthdp.domain.domain import MAX_CELLS, Domain, check_size, releasable_domain
-from synthdp.domain.refinement import Refinement
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.protocol import part_of
@@ -27,7 +26,6 @@ from synthdp.randomness import RandomState
 from synthdp.sampling.structural_zeros import structural_zeros
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema
-from synthdp.tables.format import TableFormat
 from synthdp.tables.source import RowSink
 
 
@@ -78,15 +76,7 @@ class CellModel:
             [mask[domain.ravel(codes, clique)] for clique, mask in structural_zeros(columns, domain).items()], axis=0
         )
         support = Explicit(shape=domain.shape, codes=codes, weights=obeying if obeying.any() else weights)
-        model = SyntheticModel(
-            schema=columns,
-            domain=domain,
-            distribution=support,
-            refinements=tuple(Refinement.trivial(axis) for axis in domain.axes),
-            total=total,
-            format=TableFormat.default(columns),
-        )
-        return cls(model=model, support=support, total=total)
+        return cls(model=SyntheticModel.of(columns, domain, support, total=total), support=support, total=total)
 
     def __repr__(self) -> str:
         return f"CellModel({len(self.support.weights)} cells of {len(self.domain)} columns)"

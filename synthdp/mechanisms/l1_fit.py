@@ -43,7 +43,6 @@ from synthdp.release import Release
 from synthdp.sampling.structural_zeros import check_rules, structural_zeros
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema
-from synthdp.tables.format import TableFormat
 
 ROW_COUNT_SHARE = 0.01
 """Share of the budget for the noisy number of rows.  More makes all counts surer in scale, and leaves less for
@@ -214,10 +213,7 @@ class L1Fit(HasPrivacyCost):
             distribution = Explicit(shape=domain.shape, codes=candidates.codes, weights=found.weights)
             notes = (_note(problem, found, candidates),)
             measured += answers
-        model = SyntheticModel(
-            schema=schema, domain=domain, distribution=distribution, refinements=refinements, total=total,
-            format=TableFormat.default(schema),
-        )  # fmt: skip
+        model = SyntheticModel.of(schema, domain, distribution, total=total, refinements=refinements)
         receipt = curator.receipt(notes=(*model.notes, *notes))
         return Release(mechanism="L1 fit", output=model, loss=loss, receipt=receipt, measurements=measured)
 

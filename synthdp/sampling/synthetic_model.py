@@ -89,6 +89,28 @@ class SyntheticModel:
     format: TableFormat
     exact: tuple[ExactTable, ...] = ()
 
+    @classmethod
+    def of(
+        cls,
+        schema: Schema,
+        domain: Domain,
+        distribution: Distribution,
+        *,
+        total: float,
+        refinements: tuple[Refinement, ...] | None = None,
+        exact: tuple[ExactTable, ...] = (),
+    ) -> SyntheticModel:
+        """Return a model of tables in the schema's default format.
+
+        Without ``refinements`` the fine bins are the coarse bins.  The other parameters are those of the class.
+        """
+        if refinements is None:
+            refinements = tuple(map(Refinement.trivial, domain.axes))
+        return cls(
+            schema=schema, domain=domain, distribution=distribution, refinements=refinements, total=total,
+            format=TableFormat.default(schema), exact=exact,
+        )  # fmt: skip
+
     def __repr__(self) -> str:
         return f"SyntheticModel({len(self.domain)} columns, about {self.rows} rows)"
 

@@ -64,7 +64,6 @@ from synthdp.sampling.exact_tables import ExactTable, in_order
 from synthdp.sampling.structural_zeros import check_rules
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema
-from synthdp.tables.format import TableFormat
 
 MODEL_SAMPLE = 300_000
 """Most rows drawn from the current model when candidate tables are scored by their distance from it.  A safety limit of
@@ -207,10 +206,9 @@ class AdaptiveMarginals(HasPrivacyCost):
             lambda: self._fitted(known, workload, rng), lambda: (fit_tree(known, self.fit), ())
         )
         distribution, exact = fitted
-        model = SyntheticModel(
-            schema=curator.schema, domain=known.domain, distribution=distribution, refinements=known.refinements,
-            total=known.total, format=TableFormat.default(curator.schema), exact=exact,
-        )  # fmt: skip
+        model = SyntheticModel.of(
+            curator.schema, known.domain, distribution, total=known.total, refinements=known.refinements, exact=exact
+        )
         said = [known.relations] * (len(known.domain) > 1)
         receipt = curator.receipt(notes=(*model.notes, *said, *self.public.notes(curator.schema)))
         release = Release(

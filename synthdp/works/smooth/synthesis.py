@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from synthdp.checks import check_one_of, check_share, check_whole
 from synthdp.curator import Curator
 from synthdp.domain.grid import MAX_POINTS
-from synthdp.domain.refinement import Refinement
 from synthdp.errors import ParameterError
 from synthdp.fit.explicit.registry import AUTO, ready, solver_named
 from synthdp.measurements import NoiseLaw
@@ -25,7 +24,6 @@ from synthdp.randomness import Generator, RandomState, generator
 from synthdp.release import Release
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema
-from synthdp.tables.format import TableFormat
 from synthdp.works.smooth.exact_smooth import Sizes, exact_synthesis
 from synthdp.works.smooth.practical import Practical, practical_synthesis
 from synthdp.works.smooth.product import product_synthesis
@@ -200,14 +198,7 @@ class SmoothSynthesis(HasPrivacyCost):
         count = count_rows(account, spend=account.budget.fraction(self.total_share), queries=Total(cells))
         found = self._synthesise(account, schema, count, rng)
         _warn_if_hopeless(found, count)
-        model = SyntheticModel(
-            schema=schema,
-            domain=found.domain,
-            distribution=found.distribution,
-            refinements=tuple(Refinement.trivial(axis) for axis in found.domain.axes),
-            total=count.rows,
-            format=TableFormat.default(schema),
-        )
+        model = SyntheticModel.of(schema, found.domain, found.distribution, total=count.rows)
         return Release(
             mechanism=f"SmoothSynthesis ({self.variant})",
             output=model,

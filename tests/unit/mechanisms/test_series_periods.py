@@ -9,6 +9,7 @@ from series_worlds import QUERIES
 import synthdp as sd
 from synthdp.domain.domain import domain_of
 from synthdp.measurements import Measurements, Noise, NoiseLaw
+from synthdp.mechanisms.adaptive.refit import Refit
 from synthdp.mechanisms.series.asked import (
     AskedPlan,
     Repeated,
@@ -18,7 +19,6 @@ from synthdp.mechanisms.series.asked import (
     whole_answers,
 )
 from synthdp.mechanisms.series.periods import model_of_rows, rows_of_period
-from synthdp.mechanisms.series.refit import Refit
 from synthdp.mechanisms.series.schedule import stages_of
 from synthdp.privacy.series_factor import optimal_factor, prefix_covariance
 from synthdp.queries.distances import MarginalDistances

@@ -1,6 +1,6 @@
 """The model of a later period: fitted to what the same questions say by then.  Post-processing of noisy answers.
 
-The seam to the planner: it chose what is asked and left a model with groups of values; here the answers are new, and so are
+The planner chose what a series asks, and left a model with groups of values.  Here the answers are new, and so are
 the margins, the trust in each table, the junction tree and the rows.
 """
 
