@@ -89,7 +89,7 @@ from synthdp.answers.questions import (
     Variance,
 )
 from synthdp.arrays import AnyArray, BoolArray, Clique, FloatArray
-from synthdp.domain.grid import grid_of, has_labels
+from synthdp.domain.grid import grid_of
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements
 from synthdp.queries.products import TellsTables
@@ -571,7 +571,7 @@ class AnswerEngine:
         columns = []
         for name in names:
             j, column = modelled_column(self.model, name)
-            if has_labels(column):
+            if column.labelled:
                 raise ParameterError(
                     f"column {name!r} has levels, and a smooth question is about numbers: name columns of numbers"
                 )

@@ -19,7 +19,7 @@ import numpy as np
 
 from synthdp.arrays import AnyArray, BoolArray, FloatArray
 from synthdp.domain.encoder import Numbers, decode
-from synthdp.domain.grid import grid_of, has_labels, labels_of
+from synthdp.domain.grid import grid_of, labels_of
 from synthdp.domain.values import Allowed
 from synthdp.errors import ParameterError
 from synthdp.schema.column import Column
@@ -238,7 +238,7 @@ def _literal(comparison: Comparison, column: Column, value: Literal) -> int | fl
     name, sign = comparison.column, comparison.sign
     if value is None:
         raise _wrong(comparison, f"to ask for missing values, write `{name} is null`")
-    if has_labels(column):
+    if column.labelled:
         if sign not in ("==", "!=", "in") and not column.ordered:
             raise _wrong(comparison, f"the levels of column {name!r} have no order: use ==, != or in")
         levels = labels_of(column)

@@ -15,7 +15,7 @@ from synthdp.answers.expressions import grid_values
 from synthdp.answers.questions import Bins
 from synthdp.arrays import AnyArray, FloatArray, IntArray, Sparse, frozen
 from synthdp.domain.axis import Axis
-from synthdp.domain.grid import edges_of, grid_of, has_labels, labels_of
+from synthdp.domain.grid import edges_of, grid_of, labels_of
 from synthdp.domain.refinement import Refinement
 from synthdp.schema.column import Column, Interval
 
@@ -182,7 +182,7 @@ def by_bins(column: Column, bins: Bins) -> tuple[IntArray, tuple[object, ...]]:
 
 def groups_of(column: Column, axis: Axis, bins: Bins | None) -> tuple[IntArray, tuple[object, ...]]:
     """Return the groups and labels for a column in an answer: categories, given bins, or the release's coarse bins."""
-    if has_labels(column):
+    if column.labelled:
         return by_level(column)
     return by_cell(column, axis) if bins is None else by_bins(column, bins)
 

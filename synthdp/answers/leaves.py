@@ -20,7 +20,6 @@ from synthdp.answers.answers import NORMAL
 from synthdp.answers.grouping import WHOLE
 from synthdp.arrays import AnyArray, BoolArray, FloatArray, IntArray, Sparse
 from synthdp.domain.axis import Axis
-from synthdp.domain.grid import has_labels
 
 _AT_ONCE = 2**22
 """Most entries, answers times fine bins, of a weight matrix in memory at once: 32 MB.  More take more memory, fewer are
@@ -261,7 +260,7 @@ def intraclass_correlation(leaves: FineBinCounts, axis: Axis) -> float:
     first has the fraction a / (a + b) on average.  Smooth densities have a smaller k within a bin.  For categories, k
     is 1 if some share a bin, because all rows may then have one category, and 0 otherwise.
     """
-    if has_labels(axis.column):
+    if axis.column.labelled:
         return float((axis.width > 1).any())
     first = np.zeros(axis.size, np.int64)
     first[axis.cells[::-1]] = axis.starts[::-1]

@@ -15,7 +15,7 @@ from synthdp.answers.grouping import numbers_of
 from synthdp.answers.questions import Count, Mean, Moments, Share, Sum, Variance
 from synthdp.arrays import AnyArray, FloatArray, IntArray
 from synthdp.domain.axis import Axis
-from synthdp.domain.grid import bounds_of, grid_of, has_labels, starts_of_classes
+from synthdp.domain.grid import bounds_of, grid_of, starts_of_classes
 from synthdp.errors import ParameterError
 from synthdp.randomness import Generator
 from synthdp.schema.column import Column
@@ -49,7 +49,7 @@ def check_order(name: str, column: Column) -> None:
     ParameterError
         Naming the column.
     """
-    if has_labels(column) and not column.ordered:
+    if column.labelled and not column.ordered:
         raise ParameterError(
             f"column {name!r} has levels without order, which have no quantiles: name an ordered column"
         )

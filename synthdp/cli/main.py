@@ -447,14 +447,14 @@ def _literal(column: Column, cell: str) -> str | None:
     import numpy as np
 
     from synthdp.domain.encoder import Labels
-    from synthdp.domain.grid import has_labels, labels_of
+    from synthdp.domain.grid import labels_of
     from synthdp.tables.parse import declared
 
     if column.names_rows:
         return _quoted(cell)
     raw = declared(Labels([cell], np.array([0])), column)
     if isinstance(raw, Labels):
-        found = next((one for one in (cell, *raw.levels) if has_labels(column) and one in labels_of(column)), None)
+        found = next((one for one in (cell, *raw.levels) if column.labelled and one in labels_of(column)), None)
         return None if found is None else _quoted(found) if isinstance(found, str) else str(found).lower()
     if raw.missing is not None and raw.missing[0]:
         return _quoted(cell) if column.quantity in ("moment", "clock") else None

@@ -9,7 +9,7 @@ import numpy as np
 
 from synthdp.arrays import AnyArray, BoolArray, GridIndices
 from synthdp.domain.encoder import Labels, Numbers, RawColumn, decode, encode
-from synthdp.domain.grid import grid_of, has_labels
+from synthdp.domain.grid import grid_of
 from synthdp.errors import ParameterError
 from synthdp.schema.column import Column, Steps
 from synthdp.schema.derived import Derived, compute, lookup
@@ -93,7 +93,7 @@ def _looked_up(rule: Derived, column: Column, source: RawColumn) -> RawColumn:
     known = [value for value in dict.fromkeys(table) if value is not None]
     number = {value: place for place, value in enumerate(known)}
     place: AnyArray = np.array([-1 if value is None else number[value] for value in table])[codes]
-    if has_labels(column):
+    if column.labelled:
         return Labels(known, place)
     kind, support = np.int64 if column.whole else np.float64, column.support()
     if isinstance(support, Steps):  # exactly: a listed value may differ by rounding errors

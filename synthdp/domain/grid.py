@@ -216,16 +216,6 @@ def labels_of(column: Column) -> tuple[Level, ...]:
     return support.levels
 
 
-def has_labels(column: Column) -> bool:
-    """Return whether the column's grid points are levels rather than intervals of numbers."""
-    return column.labelled
-
-
-def has_order(column: Column) -> bool:
-    """Return whether the column's regular grid points are ordered, as for numbers, moments and ordered levels."""
-    return column.ordered
-
-
 def bounds_of(column: Column) -> tuple[float, float]:
     """Return the least and the greatest number that stand for a regular value; raise SchemaError for levels."""
     match column.support():

@@ -11,7 +11,7 @@ import numpy as np
 
 from synthdp.arrays import LARGEST_WHOLE, AnyArray, BoolArray, FloatArray, IntArray
 from synthdp.domain.encoder import Numbers, decode, encode
-from synthdp.domain.grid import Grid, bounds_of, grid_of, has_labels, labels_of
+from synthdp.domain.grid import Grid, bounds_of, grid_of, labels_of
 from synthdp.errors import ParameterError, SchemaError
 from synthdp.schema.column import Column, Steps
 
@@ -141,7 +141,7 @@ def _index_of(column: Column, grid: Grid, value: object, name: str) -> int:
     found = None
     if value is None or (isinstance(value, float) and np.isnan(value)):
         found = grid.null
-    elif has_labels(column):
+    elif column.labelled:
         found = _position(column, value)
     else:
         number = _number(column, value, name)

@@ -19,7 +19,7 @@ from synthdp.answers.questions import marginal, quantile
 from synthdp.arrays import AnyArray, BoolArray, FloatArray, GridIndices, IntArray
 from synthdp.domain.derive import derive
 from synthdp.domain.encoder import Labels, Numbers, RawColumn, decode
-from synthdp.domain.grid import bounds_of, grid_of, has_labels
+from synthdp.domain.grid import bounds_of, grid_of
 from synthdp.figures import in_figures, in_per_cent, precise_to
 from synthdp.measurements import Measurements
 from synthdp.pictures.view import COARSEST, FINEST, Bar, ColumnView, axis_between, marks_between, zoomed
@@ -292,7 +292,7 @@ def column_view(model: SyntheticModel, measurements: tuple[Measurements, ...], n
 
 def _view(ask: AnswerEngine, name: str, column: Column, misfits: MisfitShare | None) -> ColumnView:
     """Return the view of a column from answers with intervals; a derived column must be looked up, not computed."""
-    if has_labels(column):
+    if column.labelled:
         view = _levels(_bars(ask, name, None), name, ordered=column.ordered and column.quantity == "label")
     elif column.temporal or name not in ask.model.schema:
         view = _evenly(ask, name, column)

@@ -18,7 +18,7 @@ from synthdp.domain.encoder import (
     numbers_of_labels,
     whole_numbers_of_labels,
 )
-from synthdp.domain.grid import has_labels, labels_of
+from synthdp.domain.grid import labels_of
 from synthdp.schema.column import Column
 from synthdp.schema.plain_values import length_of_text, micros_of_ticks
 from synthdp.schema.times import RESOLUTIONS
@@ -119,7 +119,7 @@ def misfits(missing: BoolArray, column: Column) -> RawColumn:
     In a column of labels or an identifier, the others are a label that is no level; in any other column all are
     missing.
     """
-    if has_labels(column) or column.names_rows:
+    if column.labelled or column.names_rows:
         return Labels([Opaque(None)], np.where(missing, -1, 0))
     return all_missing(len(missing))
 

@@ -24,7 +24,6 @@ from synthdp.arrays import AnyArray, BoolArray, Clique, Codes, FloatArray, IntAr
 from synthdp.distribution.components import Components
 from synthdp.distribution.explicit import Explicit
 from synthdp.domain.axis import Axis
-from synthdp.domain.grid import has_labels
 from synthdp.randomness import Generator, generator
 from synthdp.sampling.synthetic_model import SyntheticModel
 
@@ -133,7 +132,7 @@ def within_bin_tilts(model: SyntheticModel, leaves: Codes) -> FloatArray:
     """
     cells = np.stack([r.coarse_cell[leaves[:, j]] for j, r in enumerate(model.refinements)])
     sizes = model.domain.shape
-    ordered = [j for j, r in enumerate(model.refinements) if not has_labels(r.fine.column)]
+    ordered = [j for j, r in enumerate(model.refinements) if not r.fine.column.labelled]
     found = []
     for j in ordered:
         values, inside = _normal_scores(model.refinements[j].fine, leaves[:, j])

@@ -14,7 +14,6 @@ from scipy import sparse
 
 from synthdp.arrays import FloatArray, IntArray, Sparse
 from synthdp.domain.axis import Axis
-from synthdp.domain.grid import has_labels
 from synthdp.randomness import Generator, generator
 from synthdp.sampling.synthetic_model import SyntheticModel
 
@@ -143,7 +142,7 @@ def _in_order(axis: Axis) -> IntArray:
 
     There are none for categories, whose functions have independent values.
     """
-    if has_labels(axis.column):
+    if axis.column.labelled:
         return np.zeros(0, np.int64)
     first = np.zeros(axis.size, np.int64)
     first[axis.cells[::-1]] = axis.starts[::-1]

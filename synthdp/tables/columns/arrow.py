@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 
 from synthdp.arrays import LARGEST_WHOLE, AnyArray, IntArray
 from synthdp.domain.encoder import Labels, Numbers, RawColumn
-from synthdp.domain.grid import has_labels
 from synthdp.errors import FormatError
 from synthdp.schema.column import Column
 from synthdp.schema.times import RESOLUTIONS
@@ -245,7 +244,7 @@ def _flags(series: Any, column: Column) -> RawColumn:
         return all_missing(len(series))
     flags = pc.fill_null(series, False).to_numpy().astype(np.int64)
     missing = some(series.is_null().to_numpy())
-    if has_labels(column):
+    if column.labelled:
         return declared(Labels([False, True], flags if missing is None else np.where(missing, -1, flags)), column)
     return Numbers(flags, missing)
 

@@ -11,7 +11,6 @@ import pandas as pd
 
 from synthdp.arrays import LARGEST_WHOLE, AnyArray
 from synthdp.domain.encoder import Labels, Numbers, RawColumn
-from synthdp.domain.grid import has_labels
 from synthdp.errors import FormatError
 from synthdp.schema.column import Column
 from synthdp.schema.plain_values import micros_of_ticks
@@ -169,7 +168,7 @@ def _plain_numbers(series: pd.Series[Any], column: Column) -> Any:
     kind = series.dtype.kind
     if kind == "b":
         flags = series.to_numpy(np.bool_, na_value=False) if masked else series.to_numpy()
-        if has_labels(column):
+        if column.labelled:
             codes = flags.astype(np.int64)
             return declared(Labels([False, True], codes if missing is None else np.where(missing, -1, codes)), column)
         return Numbers(flags.astype(np.int64), missing)

@@ -10,7 +10,6 @@ import numpy as np
 import polars as pl
 
 from synthdp.domain.encoder import Labels, Numbers, RawColumn
-from synthdp.domain.grid import has_labels
 from synthdp.errors import FormatError
 from synthdp.schema.column import Column
 from synthdp.tables.columns import cast as casting
@@ -166,7 +165,7 @@ def _flags(series: pl.Series, column: Column) -> RawColumn:
         return all_missing(len(series))
     flags = series.fill_null(value=False).cast(pl.Int64).to_numpy()
     missing = _missing(series)
-    if has_labels(column):
+    if column.labelled:
         return declared(Labels([False, True], flags if missing is None else np.where(missing, -1, flags)), column)
     return Numbers(flags, missing)
 

@@ -20,7 +20,7 @@ from synthdp.codec import file_form
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain, finest_axis
 from synthdp.domain.encoder import Numbers, encode
-from synthdp.domain.grid import bounds_of, grid_of, has_labels, labels_of
+from synthdp.domain.grid import bounds_of, grid_of, labels_of
 from synthdp.errors import ParameterError
 from synthdp.mechanisms.estimate import Estimate
 from synthdp.schema.column import Column, Level
@@ -242,7 +242,7 @@ def _levels(column: Column) -> tuple[Level, ...]:
     """
     if column.names_rows:
         return ()
-    if has_labels(column):
+    if column.labelled:
         levels = labels_of(column)
         return levels if 2 <= len(levels) <= MAX_LEVELS else ()
     if column.whole and bounds_of(column) == (0, 1) and not grid_of(column).special:

@@ -16,7 +16,6 @@ from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.protocol import Distribution
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain, axis_of
-from synthdp.domain.grid import has_order
 from synthdp.errors import ParameterError
 from synthdp.fit.explicit.problem import FitProblem
 from synthdp.fit.explicit.registry import solved
@@ -39,7 +38,7 @@ def ordered_columns(schema: Schema, columns: Sequence[str] | None) -> tuple[str,
         If there is no column, a name does not exist, or a column has no order.
     """
     named = (columns,) if isinstance(columns, str) else columns
-    ordered = tuple(name for name, column in schema.items() if has_order(column))
+    ordered = tuple(name for name, column in schema.items() if column.ordered)
     chosen = ordered if named is None else tuple(dict.fromkeys(named))
     wrong = [name for name in chosen if name not in ordered]
     if wrong:

@@ -16,7 +16,6 @@ from synthdp.answers.answers import MEASURED, MODEL, NORMAL, Answers, with_inter
 from synthdp.answers.expressions import Node, columns_of, comparisons_of, points_where, truth
 from synthdp.answers.grouping import by_level
 from synthdp.answers.questions import Count, Marginal
-from synthdp.domain.grid import has_labels
 from synthdp.errors import ParameterError
 from synthdp.mechanisms.workload import asked_of_names
 from synthdp.queries.supports import BETWEEN, DENOMINATOR, MAX_SUPPORT, KeyList, SparseQuery, Support, part_of
@@ -180,7 +179,7 @@ def _values(schema: Schema, name: str) -> tuple[tuple[str, ...], tuple[Any, ...]
     Raise ParameterError for a column without declared values, which cannot be listed.
     """
     column = schema[name]
-    if not (has_labels(column) and is_complete(column)):
+    if not (column.labelled and is_complete(column)):
         raise ParameterError(
             f"column {name!r} has no declared levels, so its values cannot be listed: ask a sparse_conjunction that "
             "fixes its value in literals"

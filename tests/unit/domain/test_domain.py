@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain, axis_of, domain_of, finest_axis
-from synthdp.domain.grid import MAX_POINTS, NEAR, edges_of, grid_of, has_labels, labels_of
+from synthdp.domain.grid import MAX_POINTS, NEAR, edges_of, grid_of, labels_of
 from synthdp.domain.refinement import Refinement
 from synthdp.errors import InternalError, ParameterError, SchemaError
 from synthdp.randomness import generator
@@ -44,7 +44,7 @@ def test_a_grid_depends_on_the_declaration_alone(column):
 
 @given(st.one_of(my.categoricals, my.ordinals, my.booleans))
 def test_labels_are_the_regular_grid_points(column):
-    assert has_labels(column)
+    assert column.labelled
     assert len(labels_of(column)) == grid_of(column).regular
 
 

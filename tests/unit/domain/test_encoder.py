@@ -12,7 +12,7 @@ from hypothesis import assume, example, given, strategies as st
 
 from synthdp.domain.domain import axis_of
 from synthdp.domain.encoder import Labels, Numbers, decode, encode, shortest_decimals
-from synthdp.domain.grid import MAX_POINTS, NEAR, bounds_of, edges_of, grid_of, has_labels, labels_of
+from synthdp.domain.grid import MAX_POINTS, NEAR, bounds_of, edges_of, grid_of, labels_of
 from synthdp.errors import SchemaError
 from synthdp.schema.column import Steps
 from synthdp.schema.columns import (
@@ -167,7 +167,7 @@ def test_decoded_values_are_in_the_schema(column, data):
 
 
 def allowed(column, raw):
-    if has_labels(column):
+    if column.labelled:
         known = set(labels_of(column))
         return np.array([code < 0 or raw.levels[code] in known for code in raw.codes])
     lower, upper = bounds_of(column)
