@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sparse
@@ -22,7 +22,6 @@ from synthdp.mechanisms.protocol import part_of
 from synthdp.mechanisms.workload import WorkloadSpec, asked_of_names, check_domain, marginals_on
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.protocol import LinearQueries
-from synthdp.randomness import RandomState
 from synthdp.sampling.structural_zeros import structural_zeros
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema
@@ -46,9 +45,32 @@ _CHUNK = 4_000_000
 """Most entries of a query matrix held in memory at once.  A safety limit: 32 MB of 64-bit numbers."""
 
 
+class _HasModel(Protocol):
+    """An output with the model of its rows."""
+
+    @property
+    def model(self) -> SyntheticModel:
+        """The model that draws rows."""
+        ...
+
+
+class DrawnFromModel:
+    """Base class of outputs whose rows are drawn from one model, their ``model``."""
+
+    __slots__ = ()
+
+    def sample(self: _HasModel, rows: int | None = None, **options: Any) -> Any:
+        """Draw synthetic rows as a table; see `SyntheticModel.sample`."""
+        return self.model.sample(rows, **options)
+
+    def sample_to(self: _HasModel, path: str | PathLike[str] | RowSink, **options: Any) -> None:
+        """Draw synthetic rows into a file; see `SyntheticModel.sample_to`."""
+        self.model.sample_to(path, **options)
+
+
 @file_form("CellModel")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class CellModel:
+class CellModel(DrawnFromModel):
     """A released distribution given as weights on listed cells of a domain.
 
     Parameters
@@ -85,16 +107,6 @@ class CellModel:
     def domain(self) -> Domain:
         """The columns and cells that the weights are on."""
         return self.model.domain
-
-    def sample(
-        self, rows: int | None = None, *, random_state: RandomState = None, given: Mapping[str, Any] | None = None
-    ) -> Any:
-        """Draw synthetic rows as a table; see `SyntheticModel.sample`."""
-        return self.model.sample(rows, random_state=random_state, given=given)
-
-    def sample_to(self, path: str | PathLike[str] | RowSink, **options: Any) -> None:
-        """Draw synthetic rows into a file; see `SyntheticModel.sample_to`."""
-        self.model.sample_to(path, **options)
 
     def averages(self, queries: LinearQueries | WorkloadSpec) -> Answers:
         """Return the (k,) averages of queries, or of marginals by the names of their columns, under the weights.

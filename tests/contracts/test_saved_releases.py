@@ -222,6 +222,16 @@ def test_arrays_of_other_numbers_are_refused(released, tmp_path):
         load(folder)
 
 
+@pytest.mark.sampled
+@pytest.mark.parametrize("name", SAVED)
+def test_what_draws_rows_draws_them_into_a_file_too(name, released, tmp_path):
+    output = released(name).output
+    assert hasattr(output, "sample_to") == hasattr(output, "sample")
+    if hasattr(output, "sample_to"):
+        output.sample_to(tmp_path / "rows.csv", rows=5, random_state=0)
+        assert len((tmp_path / "rows.csv").read_text().splitlines()) == 6
+
+
 def test_the_command_line_draws_rows_of_any_table_asks_any_release_and_refuses_the_rest_in_one_line(released, tmp_path):
     for name in ("NetMechanism", "ParityRelease", "StabilityHistogram"):
         save(released(name), tmp_path / name)

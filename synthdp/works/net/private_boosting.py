@@ -10,7 +10,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ from synthdp.curator import Curator
 from synthdp.domain.domain import universe
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements
-from synthdp.mechanisms.cell_model import CellModel, check_listed
+from synthdp.mechanisms.cell_model import CellModel, DrawnFromModel, check_listed
 from synthdp.mechanisms.preflight import salvaged
 from synthdp.mechanisms.protocol import HasPrivacyCost, left_out
 from synthdp.mechanisms.workload import WorkloadSpec, queries_of
@@ -43,7 +42,6 @@ from synthdp.randomness import RandomState, generator
 from synthdp.release import Release
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema
-from synthdp.tables.source import RowSink
 from synthdp.works.net.listed_cells import CellFit, fitting_total
 
 
@@ -113,7 +111,7 @@ rounds less, and leaves fewer of 64 bits for large scores. A numerical tolerance
 
 @file_form("BoostedTables")
 @dataclass(frozen=True, kw_only=True, eq=False)
-class BoostedTables:
+class BoostedTables(DrawnFromModel):
     """The tables of all rounds; the answer to a query is the median of the tables' answers.
 
     Parameters
@@ -138,14 +136,6 @@ class BoostedTables:
         first = self.tables[0]
         weights = np.mean([table.support.weights for table in self.tables], axis=0)
         return CellModel.of(first.model.schema, first.domain, first.support.codes, weights, total=first.total)
-
-    def sample(self, rows: int | None = None, **options: Any) -> Any:
-        """Draw rows from the mean of the tables; see `SyntheticModel.sample`."""
-        return self._mean.sample(rows, **options)
-
-    def sample_to(self, path: str | PathLike[str] | RowSink, **options: Any) -> None:
-        """Draw rows of the mean of the tables into a file; see `SyntheticModel.sample_to`."""
-        self._mean.sample_to(path, **options)
 
     def answered(self, question: Any, measurements: Sequence[Measurements] = ()) -> Answered:
         """Answer a question by the median of the tables' answers; see `Release.answer`.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +27,7 @@ from synthdp.fit.explicit.registry import ready, solved, solver_named
 from synthdp.fit.explicit.solver import FitResult
 from synthdp.fit.out_of_domain import OutOfDomain
 from synthdp.measurements import Measurements, NoiseLaw
-from synthdp.mechanisms.cell_model import CellModel, check_listed
+from synthdp.mechanisms.cell_model import CellModel, DrawnFromModel, check_listed
 from synthdp.mechanisms.preflight import salvaged
 from synthdp.mechanisms.protocol import HasPrivacyCost, left_out
 from synthdp.mechanisms.workload import WorkloadSpec, marginals_on, tables_of
@@ -244,7 +244,7 @@ numbers."""
 
 @file_form("FourierTable")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FourierTable:
+class FourierTable(DrawnFromModel):
     """A consistent table as weights on cells, and the noisy parities that it was fitted to.
 
     Parameters
@@ -268,12 +268,6 @@ class FourierTable:
     def model(self) -> SyntheticModel:
         """Return the model that draws rows of the table."""
         return self.table.model
-
-    def sample(
-        self, rows: int | None = None, *, random_state: RandomState = None, given: Mapping[str, Any] | None = None
-    ) -> Any:
-        """Draw rows of the table; see `SyntheticModel.sample`."""
-        return self.table.sample(rows, random_state=random_state, given=given)
 
     def answered(self, question: Any, measurements: Sequence[Measurements] = ()) -> Answered:
         """Answer a question in the form of every release; see `Release.answer`.

@@ -10,7 +10,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from os import PathLike
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,14 +27,13 @@ from synthdp.fit.explicit.problem import FitProblem
 from synthdp.fit.explicit.registry import solved
 from synthdp.fit.max_entropy import MaxEntropy
 from synthdp.measurements import Measurements
-from synthdp.mechanisms.cell_model import CellModel
+from synthdp.mechanisms.cell_model import CellModel, DrawnFromModel
 from synthdp.mechanisms.estimate import Estimate, bracketed
 from synthdp.mechanisms.workload import asked_of_names
 from synthdp.queries.contingency import NoisyTable
 from synthdp.randomness import Generator, RandomState, generator
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema
-from synthdp.tables.source import RowSink
 from synthdp.works.polynomials.binarized import Binarized, marginal_estimate, marginal_labels, symmetric_query
 from synthdp.works.polynomials.conjunctions import SymmetricQuery
 from synthdp.works.polynomials.parities import Parities
@@ -248,7 +246,7 @@ class ParityMoments(NamedTuple):
 
 @file_form("ParitySummary")
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ParitySummary:
+class ParitySummary(DrawnFromModel):
     """Noisy sums of all parities of at most ``order`` bits, which answer symmetric queries; a table can fit them.
 
     Parameters
@@ -493,14 +491,6 @@ class ParitySummary:
     def _fitted(self) -> CellModel:
         """Return the table of weights on candidate rows with seed 0, fitted once, from which rows are drawn."""
         return self.fit(random_state=0)
-
-    def sample(self, rows: int | None = None, **options: Any) -> Any:
-        """Draw rows from the fit with seed 0; see `SyntheticModel.sample`."""
-        return self.model.sample(rows, **options)
-
-    def sample_to(self, path: str | PathLike[str] | RowSink, **options: Any) -> None:
-        """Draw rows of the fit with seed 0 into a file; see `SyntheticModel.sample_to`."""
-        self.model.sample_to(path, **options)
 
 
 class _TruthTable(NamedTuple):
