@@ -473,17 +473,18 @@ class ReleaseSeries:
         """
         found = period_of(
             plan, period, [*(self._folder.answers(t) for t in range(plan.start, period)), answers],
-            published=[self._folder.rows(t) for t in range(period)], rows=rows, format=format,
+            published=[self._folder.rows(t) for t in range(period)], rows=rows,
             before=self._folder.cumulative(period - 1).measurements if period else (), rng=generator(self.random_state),
             public=self._public_rows,
         )  # fmt: skip
+        form = format.suited(found.model.schema)
         receipt = self._receipt(plan, period, sum(len(one) for one in answers), entry)
         cumulative: Release[SyntheticModel] = replace(
-            plan.release, mechanism="release series, all rows so far", output=found.model, loss=self._terms.loss,
-            receipt=receipt.noted(*found.model.notes), measurements=found.measured,
+            plan.release, mechanism="release series, all rows so far", output=replace(found.model, format=form),
+            loss=self._terms.loss, receipt=receipt.noted(*found.model.notes), measurements=found.measured,
         )  # fmt: skip
         release = replace(
-            cumulative, mechanism="release series, rows of one period", output=found.own_model,
+            cumulative, mechanism="release series, rows of one period", output=replace(found.own_model, format=form),
             measurements=found.own_measured,
         )  # fmt: skip
         if period == plan.start:

@@ -20,7 +20,6 @@ from synthdp.mechanisms.series.asked import AskedPlan, rows_between
 from synthdp.queries.contingency import contingency
 from synthdp.randomness import Generator
 from synthdp.sampling.synthetic_model import SyntheticModel
-from synthdp.tables.format import TableFormat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -52,7 +51,6 @@ def period_of(
     published: Sequence[Mapping[str, GridIndices]],
     before: Sequence[Measurements],
     rows: int | None,
-    format: TableFormat,  # noqa: A002 - the word users know
     rng: Generator,
     public: PublicRows | None = None,
 ) -> Period:
@@ -72,8 +70,6 @@ def period_of(
         The measurements of all rows up to the period before.
     rows
         The number of the period's rows where it is public.
-    format
-        The form of the released tables: column order and types.
     rng
         Randomness of the drawn rows.
     public
@@ -85,7 +81,6 @@ def period_of(
     model = plan.release.output
     if period > plan.start:
         model = Refit(public=public)(model if known is None else replace(model, total=float(known)), measured, rng)
-    model = replace(model, format=format.suited(model.schema))
     found = rows_of_period(model, earlier, rng)
     first_of_later_plan = period == plan.start and period > 0
     own = rows_between(measured, before) if first_of_later_plan else plan.measured(told, np.eye(len(told))[-1])
