@@ -23,7 +23,7 @@ import synthdp as sd
 from synthdp.curator import Curator
 from synthdp.domain.histories import Layout
 from synthdp.measurements import Measurements
-from synthdp.mechanisms.related.candidates import unusual
+from synthdp.mechanisms.related.choosing import unusual
 from synthdp.mechanisms.related.related_tables import RelatedTables
 from synthdp.privacy.accounting import gdp_from_approx
 from synthdp.privacy.calibration import calibrate

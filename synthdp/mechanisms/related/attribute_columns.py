@@ -26,7 +26,7 @@ from synthdp.mechanisms.adaptive.column_tree import ColumnTree, OneWay
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.adaptive.rounding import CLEAR, SHARE, parts_in_classes, rounded
 from synthdp.mechanisms.allocation import BudgetAllocation
-from synthdp.mechanisms.related.candidates import Attribute, cells_of
+from synthdp.mechanisms.related.choosing import Attribute, cells_of
 from synthdp.mechanisms.related.measuring_persons import measure
 from synthdp.queries.person_tables import Kind, PersonTable
 

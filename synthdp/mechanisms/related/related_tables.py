@@ -35,21 +35,19 @@ from synthdp.mechanisms.related.attribute_columns import (
     round_columns,
     split_columns,
 )
-from synthdp.mechanisms.related.candidates import (
+from synthdp.mechanisms.related.choosing import (
+    CLEARLY,
     FEW_THREES,
     Attribute,
     always,
     attributes,
+    beyond_shared,
     candidates,
+    names_wished,
     one_way,
+    related,
     triples,
     unusual,
-)
-from synthdp.mechanisms.related.choosing import (
-    CLEARLY,
-    beyond_shared,
-    names_wished,
-    related,
     weights_of,
     worth_measuring,
 )

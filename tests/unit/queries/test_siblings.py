@@ -13,7 +13,7 @@ from small_databases import codes_of
 
 import synthdp as sd
 from synthdp.domain.histories import Layout
-from synthdp.mechanisms.related.candidates import Attribute, cells_of
+from synthdp.mechanisms.related.choosing import Attribute, cells_of
 from synthdp.queries.person_tables import Grouping, Kind, PersonTable, PersonTables
 from synthdp.queries.persons import (
     MOST_SIBLINGS,

@@ -13,7 +13,7 @@ from synthdp.distribution.history_model import IMPOSSIBLE, Conditional, Historie
 from synthdp.domain.axis import Axis
 from synthdp.domain.histories import Layout
 from synthdp.domain.refinement import Refinement
-from synthdp.mechanisms.related.candidates import attributes
+from synthdp.mechanisms.related.choosing import attributes
 from synthdp.sampling.database_model import DatabaseModel, format_of_database
 
 POINTS, PARTS = 48, 12
