@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from os import PathLike
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sparse
@@ -23,9 +22,8 @@ from synthdp.mechanisms.workload import WorkloadSpec, asked_of_names, check_doma
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.protocol import LinearQueries
 from synthdp.sampling.structural_zeros import structural_zeros
-from synthdp.sampling.synthetic_model import SyntheticModel
+from synthdp.sampling.synthetic_model import DrawnFromModel, SyntheticModel
 from synthdp.schema.schema import Schema
-from synthdp.tables.source import RowSink
 
 
 def check_listed(queries: LinearQueries, schema: Schema, *, limit: int = MAX_CELLS) -> Schema:
@@ -43,29 +41,6 @@ def check_listed(queries: LinearQueries, schema: Schema, *, limit: int = MAX_CEL
 
 _CHUNK = 4_000_000
 """Most entries of a query matrix held in memory at once.  A safety limit: 32 MB of 64-bit numbers."""
-
-
-class _HasModel(Protocol):
-    """An output with the model of its rows."""
-
-    @property
-    def model(self) -> SyntheticModel:
-        """The model that draws rows."""
-        ...
-
-
-class DrawnFromModel:
-    """Base class of outputs whose rows are drawn from one model, their ``model``."""
-
-    __slots__ = ()
-
-    def sample(self: _HasModel, rows: int | None = None, **options: Any) -> Any:
-        """Draw synthetic rows as a table; see `SyntheticModel.sample`."""
-        return self.model.sample(rows, **options)
-
-    def sample_to(self: _HasModel, path: str | PathLike[str] | RowSink, **options: Any) -> None:
-        """Draw synthetic rows into a file; see `SyntheticModel.sample_to`."""
-        self.model.sample_to(path, **options)
 
 
 @file_form("CellModel")

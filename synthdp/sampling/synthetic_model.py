@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from os import PathLike
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -569,6 +569,29 @@ class _Values(Mapping[str, RawColumn]):
 
     def __len__(self) -> int:
         return len(self._schema)
+
+
+class _HasModel(Protocol):
+    """An output with the model of its rows."""
+
+    @property
+    def model(self) -> SyntheticModel:
+        """The model that draws rows."""
+        ...
+
+
+class DrawnFromModel:
+    """Base class of outputs whose rows are drawn from one model, their ``model``."""
+
+    __slots__ = ()
+
+    def sample(self: _HasModel, rows: int | None = None, **options: Any) -> Any:
+        """Draw synthetic rows as a table; see `SyntheticModel.sample`."""
+        return self.model.sample(rows, **options)
+
+    def sample_to(self: _HasModel, path: str | PathLike[str] | RowSink, **options: Any) -> None:
+        """Draw synthetic rows into a file; see `SyntheticModel.sample_to`."""
+        self.model.sample_to(path, **options)
 
 
 def _copy(source: Mapping[str, GridIndices], rows: IntArray, target: dict[str, GridIndices], at: IntArray) -> None:

@@ -23,7 +23,7 @@ from synthdp.curator import Curator
 from synthdp.domain.domain import universe
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements
-from synthdp.mechanisms.cell_model import CellModel, DrawnFromModel, check_listed
+from synthdp.mechanisms.cell_model import CellModel, check_listed
 from synthdp.mechanisms.preflight import salvaged
 from synthdp.mechanisms.protocol import HasPrivacyCost, left_out
 from synthdp.mechanisms.workload import WorkloadSpec, queries_of
@@ -40,7 +40,7 @@ from synthdp.queries.norms import (
 from synthdp.queries.protocol import LinearQueries, check_overflow
 from synthdp.randomness import RandomState, generator
 from synthdp.release import Release
-from synthdp.sampling.synthetic_model import SyntheticModel
+from synthdp.sampling.synthetic_model import DrawnFromModel, SyntheticModel
 from synthdp.schema.schema import Schema
 from synthdp.works.net.listed_cells import CellFit, fitting_total
 

@@ -27,7 +27,7 @@ from synthdp.fit.explicit.registry import ready, solved, solver_named
 from synthdp.fit.explicit.solver import FitResult
 from synthdp.fit.out_of_domain import OutOfDomain
 from synthdp.measurements import Measurements, NoiseLaw
-from synthdp.mechanisms.cell_model import CellModel, DrawnFromModel, check_listed
+from synthdp.mechanisms.cell_model import CellModel, check_listed
 from synthdp.mechanisms.preflight import salvaged
 from synthdp.mechanisms.protocol import HasPrivacyCost, left_out
 from synthdp.mechanisms.workload import WorkloadSpec, marginals_on, tables_of
@@ -40,7 +40,7 @@ from synthdp.queries.products import ProductSums
 from synthdp.queries.protocol import LinearQueries
 from synthdp.randomness import RandomState
 from synthdp.release import Release
-from synthdp.sampling.synthetic_model import SyntheticModel
+from synthdp.sampling.synthetic_model import DrawnFromModel, SyntheticModel
 from synthdp.schema.schema import Schema
 from synthdp.works.polynomials.parities import walsh_hadamard
 

@@ -27,12 +27,12 @@ from synthdp.fit.explicit.problem import FitProblem
 from synthdp.fit.explicit.registry import solved
 from synthdp.fit.max_entropy import MaxEntropy
 from synthdp.measurements import Measurements
-from synthdp.mechanisms.cell_model import CellModel, DrawnFromModel
+from synthdp.mechanisms.cell_model import CellModel
 from synthdp.mechanisms.estimate import Estimate, bracketed
 from synthdp.mechanisms.workload import asked_of_names
 from synthdp.queries.contingency import NoisyTable
 from synthdp.randomness import Generator, RandomState, generator
-from synthdp.sampling.synthetic_model import SyntheticModel
+from synthdp.sampling.synthetic_model import DrawnFromModel, SyntheticModel
 from synthdp.schema.schema import Schema
 from synthdp.works.polynomials.binarized import Binarized, marginal_estimate, marginal_labels, symmetric_query
 from synthdp.works.polynomials.conjunctions import SymmetricQuery
