@@ -21,7 +21,7 @@ from synthdp.distribution.explicit import Explicit
 from synthdp.errors import DataError, ParameterError
 from synthdp.estimators.series_folder import SeriesFolder, check_loss, check_same, ledger_of, read_arrays, write_arrays
 from synthdp.files import replacing_folder
-from synthdp.mechanisms.series.panel import first_persons, next_states, padding
+from synthdp.mechanisms.series_panel import first_persons, next_states, padding
 from synthdp.privacy.loss import ApproxDP, GaussianDP
 from synthdp.privacy.neighbors import Adjacency, Neighbors
 from synthdp.privacy.noise import noise_versions

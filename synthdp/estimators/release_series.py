@@ -23,7 +23,7 @@ from synthdp.errors import DataError, ParameterError
 from synthdp.estimators.public_table import read_public
 from synthdp.estimators.series_folder import SeriesFolder, check_same, ledger_of, new_settings
 from synthdp.mechanisms.named import table_mechanism_named
-from synthdp.mechanisms.series.asked import (
+from synthdp.mechanisms.series_asked import (
     KEPT,
     PUBLIC,
     AskedPlan,
@@ -33,8 +33,8 @@ from synthdp.mechanisms.series.asked import (
     correlation_of,
     cost_part,
 )
-from synthdp.mechanisms.series.periods import period_of
-from synthdp.mechanisms.series.schedule import stages_of
+from synthdp.mechanisms.series_periods import period_of
+from synthdp.mechanisms.series_schedule import stages_of
 from synthdp.pictures.over_time_chart import picture_over_time
 from synthdp.pictures.picture import Picture
 from synthdp.planning.series_plan import SeriesPlan, plan_series

@@ -21,7 +21,7 @@ from synthdp.domain.grid import grid_of, points_of_today
 from synthdp.errors import DataError, FormatError, ParameterError, SchemaError
 from synthdp.estimators.findings import EPSILONS
 from synthdp.files import replacing, replacing_folder, sync_folder
-from synthdp.mechanisms.series.asked import AskedPlan, Repeated
+from synthdp.mechanisms.series_asked import AskedPlan, Repeated
 from synthdp.mechanisms.survey_weights import refuse_weights
 from synthdp.privacy.neighbors import neighbors_named
 from synthdp.release import Release, load, save

@@ -10,7 +10,7 @@ import synthdp as sd
 from synthdp.domain.domain import domain_of
 from synthdp.measurements import Measurements, Noise, NoiseLaw
 from synthdp.mechanisms.adaptive.refit import Refit
-from synthdp.mechanisms.series.asked import (
+from synthdp.mechanisms.series_asked import (
     AskedPlan,
     Repeated,
     correlation_of,
@@ -18,8 +18,8 @@ from synthdp.mechanisms.series.asked import (
     rows_between,
     whole_answers,
 )
-from synthdp.mechanisms.series.periods import model_of_rows, rows_of_period
-from synthdp.mechanisms.series.schedule import stages_of
+from synthdp.mechanisms.series_periods import model_of_rows, rows_of_period
+from synthdp.mechanisms.series_schedule import stages_of
 from synthdp.privacy.series_factor import optimal_factor, prefix_covariance
 from synthdp.queries.distances import MarginalDistances
 from synthdp.queries.marginals import Marginals

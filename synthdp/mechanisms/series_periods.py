@@ -16,7 +16,7 @@ from synthdp.domain.domain import Domain
 from synthdp.domain.public_rows import PublicRows
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.refit import Refit
-from synthdp.mechanisms.series.asked import AskedPlan, rows_between
+from synthdp.mechanisms.series_asked import AskedPlan, rows_between
 from synthdp.queries.contingency import contingency
 from synthdp.randomness import Generator
 from synthdp.sampling.synthetic_model import SyntheticModel

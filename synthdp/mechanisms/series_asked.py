@@ -21,7 +21,7 @@ from synthdp.domain.public_rows import PublicRows
 from synthdp.measurements import Measurements, Noise, NoiseLaw, row_counts
 from synthdp.mechanisms.adaptive.refit import Refit
 from synthdp.mechanisms.protocol import TableMechanism
-from synthdp.mechanisms.series.schedule import Stage
+from synthdp.mechanisms.series_schedule import Stage
 from synthdp.privacy.calibration import LEAST_SIGMA
 from synthdp.privacy.loss import GaussianDP
 from synthdp.privacy.neighbors import Adjacency
