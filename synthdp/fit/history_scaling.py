@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from synthdp.arrays import FloatArray
-from synthdp.distribution.history_model import Expectations, Factor, Histories
+from synthdp.distribution.history_model import Conditional, Expectations, Factor, Histories
 from synthdp.queries.person_tables import Kind
+from synthdp.queries.persons import Rows
 from synthdp.randomness import Generator
 
 MOST_STEP = 1.0
@@ -30,6 +31,10 @@ LARGEST, LARGEST_STAY = 8.0, 14.0
 certain, LARGEST for others.  Numerical tolerances.
 """
 
+LEAST_MARGIN = 0.01
+"""Least share of a group of values by which a correlation of rows is computed, so that noise in rare groups makes none.
+A tolerance: it only shortens steps.
+"""
 
 Key = tuple[int, str]
 """Position of a table, and an attribute."""
@@ -94,10 +99,11 @@ def fit_histories(
         drawn = persons if sweep >= sweeps * (1 - last) else min(persons, FEW)
         scale = drawn / total
         expected = Expectations.of(model)
-        model.draw(drawn, rng, expected=expected)
+        rows = model.draw(drawn, rng, expected=expected).tables
         moved = {}
         for key, one in model.conditionals.items():
             step = min(1.0, rate / sum(1 + len(model.conditionals[k].factors) for k in model.together(key)))
+            step /= 1 + (_beside(rows[key[0]]) - 1) * _likeness(one, targets.get(key, ()))
             factors = zip(one.factors, targets.get(key, ()), expected.factors[key], strict=True)
             moved[key] = replace(
                 one,
@@ -106,6 +112,28 @@ def fit_histories(
             )
         model = Histories(model.layout, moved)
     return model
+
+
+def _beside(rows: Rows) -> float:
+    """Return the mean number of rows of the same parent row, over parent rows that have any; 1 without rows."""
+    return len(rows) / max(int((rows.rank == 0).sum()), 1)
+
+
+def _likeness(one: Conditional, targets: Sequence[Target]) -> float:
+    """Return how alike rows of the same parent row are in an attribute: the largest correlation of a function of it, 0 to 1.
+
+    A change of the attribute's logarithms moves all k rows of a parent row, and each of them moves the others: the margin
+    moves 1 + (k - 1) times this as far as that of independent rows (the variance of a sum).  So much shorter are the
+    steps, or the fit would swing further in each sweep.
+    """
+    for f, target in zip(one.factors, targets, strict=False):
+        if f.table.kind is Kind.SIBLING and f.table.other == one.attribute:
+            share = np.maximum(target.counts, 0.0)
+            share = share / max(float(share.sum()), 1e-300)
+            first, second = (np.maximum(share.sum(axis=axis), LEAST_MARGIN) for axis in (1, 0))
+            beyond = (share - np.outer(share.sum(axis=1), share.sum(axis=0))) / np.sqrt(np.outer(first, second))
+            return min(1.0, float(np.linalg.norm(beyond, 2)))
+    return 0.0
 
 
 def _move_of_base(wanted: FloatArray, now: FloatArray, *, step: float) -> FloatArray:
@@ -134,7 +162,22 @@ def _move(factor: Factor, target: Target, now: FloatArray, *, scale: float, step
         now = now * (wanted.sum() / max(float(now.sum()), 1e-9))
     if factor.table.kind in (Kind.SIBLING, Kind.ALIKE):
         step *= 0.4
-    return np.asarray(step * np.clip(np.log((wanted + soft) / (now + soft)), -MOST_STEP, MOST_STEP))
+    change = np.clip(np.log((wanted + soft) / (now + soft)), -MOST_STEP, MOST_STEP)
+    if factor.table.kind is Kind.SIBLING:
+        change = _beyond_margins(change, now)
+    return np.asarray(step * change)
+
+
+def _beyond_margins(change: FloatArray, now: FloatArray) -> FloatArray:
+    """Return a change of logarithms, (a, b), without what each row and each column of the table has in the mean.
+
+    A row of a person has the factor once for each earlier row, so that a change of margins would be made many times
+    over, and the fit would swing further in each sweep.  The base moves margins.
+    """
+    weight = now / max(float(now.sum()), 1e-300)
+    first, second = weight.sum(axis=1), weight.sum(axis=0)
+    change = change - (change @ second)[:, None]
+    return np.asarray(change - first @ change)
 
 
 def _moved(factor: Factor, by: FloatArray) -> Factor:
