@@ -103,12 +103,19 @@ def fit_histories(
         moved = {}
         for key, one in model.conditionals.items():
             step = min(1.0, rate / sum(1 + len(model.conditionals[k].factors) for k in model.together(key)))
-            step /= 1 + (_beside(rows[key[0]]) - 1) * _likeness(one, targets.get(key, ()))
+            alike = _likeness(one, targets.get(key, ()))
+            of_base = step
+            if alike > 0:  # the base alone moves margins
+                times = 1 + (_beside(rows[key[0]]) - 1) * alike
+                of_base, step = 1 / times, step / times
             factors = zip(one.factors, targets.get(key, ()), expected.factors[key], strict=True)
             moved[key] = replace(
                 one,
-                base=one.base + _move_of_base(ones[key] * scale, expected.ones[key], step=step),
-                factors=tuple(_moved(f, _move(f, target, now, scale=scale, step=step)) for f, target, now in factors),
+                base=one.base + _move_of_base(ones[key] * scale, expected.ones[key], step=of_base),
+                factors=tuple(
+                    _moved(f, _move(f, target, now, scale=scale, step=step, margins=alike == 0))
+                    for f, target, now in factors
+                ),
             )
         model = Histories(model.layout, moved)
     return model
@@ -146,13 +153,16 @@ def _move_of_base(wanted: FloatArray, now: FloatArray, *, step: float) -> FloatA
     return np.asarray(step * np.clip(np.log((wanted + 1) / (now + 1)), -MOST_STEP, MOST_STEP))
 
 
-def _move(factor: Factor, target: Target, now: FloatArray, *, scale: float, step: float) -> FloatArray:
+def _move(
+    factor: Factor, target: Target, now: FloatArray, *, scale: float, step: float, margins: bool = True
+) -> FloatArray:
     """Return the change of a factor's logarithms that moves its expected table ``now`` towards its target.
 
     It is ``step`` times the logarithm of the ratio.  To both a fifth of the noise is added, and at least a person, so
     that differences within the noise move little.  ``scale`` is persons drawn per person of the tables.
 
     ``now`` is first scaled to the target's sum, but not for tables of equal values in two rows, whose sum is fitted.
+    Without ``margins`` it moves what the table says beyond them, as factors of siblings always do.
     The step of these is .6, whatever ``step`` is; tables of siblings take .4 of their step.  Tuned; not measured.
     """
     wanted, soft = target.counts * scale, max(1.0, 0.2 * target.stddev * scale)
@@ -163,16 +173,15 @@ def _move(factor: Factor, target: Target, now: FloatArray, *, scale: float, step
     if factor.table.kind in (Kind.SIBLING, Kind.ALIKE):
         step *= 0.4
     change = np.clip(np.log((wanted + soft) / (now + soft)), -MOST_STEP, MOST_STEP)
-    if factor.table.kind is Kind.SIBLING:
+    if factor.table.kind is Kind.SIBLING or not (margins or factor.table.kind in (Kind.STAY, Kind.ALIKE)):
         change = _beyond_margins(change, now)
     return np.asarray(step * change)
 
 
 def _beyond_margins(change: FloatArray, now: FloatArray) -> FloatArray:
-    """Return a change of logarithms, (a, b), without what each row and each column of the table has in the mean.
+    """Return a change of logarithms, (a, b), without what each row and each column of the table ``now`` has in the mean.
 
-    A row of a person has the factor once for each earlier row, so that a change of margins would be made many times
-    over, and the fit would swing further in each sweep.  The base moves margins.
+    A row has a factor of siblings once for each earlier row, so that a change of margins would be made many times over.
     """
     weight = now / max(float(now.sum()), 1e-300)
     first, second = weight.sum(axis=1), weight.sum(axis=0)

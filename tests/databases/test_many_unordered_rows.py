@@ -42,7 +42,7 @@ def drawn() -> pd.DataFrame:
     )
     given = tables()
     given["persons"]["size"] = "all"
-    return sd.DatabaseRelease(schema=schema, epsilon=8.0, delta=1e-6, random_state=0).fit_transform(given)["rows"]
+    return sd.DatabaseRelease(schema=schema, epsilon=5.0, delta=1e-6, random_state=0).fit_transform(given)["rows"]
 
 
 @pytest.mark.parametrize("column", ["shared", "free", "delay"])
