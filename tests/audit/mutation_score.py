@@ -58,9 +58,22 @@ TESTS = (
     "tests/statistical/test_noise_laws.py",
     "tests/statistical/test_linf_knorm_law.py",
     "tests/architecture/test_trusted_code.py",
+    "tests/privacy/test_tape_of_series.py",
+    "tests/privacy/test_series_crashes.py",
+    "tests/privacy/test_mechanism_traces.py",
+    "tests/privacy/test_tape.py",
+    "tests/e2e/test_series.py",
+    "tests/e2e/test_panel_series.py",
+    "tests/e2e/test_series_corrections.py",
+    "tests/databases/test_open_columns.py",
+    "tests/statistical/test_sparse_vector_law.py",
 )
+"""What tests the trusted code."""
+
 OPTIONS = (
     "-q",
+    "-m",
+    "not slow and not style",  # all that runs before a change lands
     "--hypothesis-profile=thorough",
     "--assert=plain",
     "-p",
