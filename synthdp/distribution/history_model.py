@@ -7,7 +7,7 @@ is exact, needs no junction tree, and a person's history may be as long as its c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -277,11 +277,7 @@ class _Pass:
         for rank in range(int(rows.rank.max(initial=-1)) + 1):
             index = np.flatnonzero(rows.rank == rank)
             for law in laws:
-                given = [
-                    (k, self._given(law, k, index, sums, back=back))
-                    for k, f in enumerate(law.of.factors)
-                    for back in _looks_back(f, rank)
-                ]
+                given = self._all_given(law, range(len(law.of.factors)), rank, index, sums)
                 z = self._logarithms(law, rank, index, given)
                 if (self.table, law.of.attribute) in self.model.heaps:
                     z += self._to_heaps(self.model.heaps[self.table, law.of.attribute], laws, rank, index, sums)
@@ -344,10 +340,12 @@ class _Pass:
         looked = {f.table.other for f in factors if f.table.kind is Kind.BEFORE and _ranks(f.table)}
         return {name: np.zeros((2, many), np.int64) for name in sorted(looked)}
 
-    def _logarithms(self, law: _Law, rank: int, index: IntArray, given: Sequence[tuple[int, IntArray]]) -> FloatArray:
+    def _logarithms(
+        self, law: _Law, rank: int, index: IntArray, given: Sequence[tuple[int, Sequence[IntArray]]]
+    ) -> FloatArray:
         """Return unnormalised log-probabilities, (rows of ``index``, cells), of an attribute in some rows.
 
-        `IMPOSSIBLE` where rules forbid.  ``given`` has factors by number, and the rows' indices on their first axes.
+        `IMPOSSIBLE` where rules forbid.  ``given`` is what `_all_given` returns.
         """
         rows, layout, of = self.persons.tables[self.table], self.model.layout.tables[self.table], law.of
         z: FloatArray = of.base[rows.group[index]] if len(of.base) > 1 else np.repeat(of.base, len(index), axis=0)
@@ -355,12 +353,15 @@ class _Pass:
         for k, groups in given:
             theta, place = of.factors[k].theta, law.which[k]
             if place < 0:
-                earlier = of.factors[k].table.grouping.of(groups, rows.group[index - 1])
-                z[np.arange(len(index)), groups] += theta[earlier, 0]
-            elif place in pushed:
-                pushed[place] += theta[groups]
+                for cells in groups:
+                    earlier = of.factors[k].table.grouping.of(cells, rows.group[index - 1])
+                    z[np.arange(len(index)), cells] += theta[earlier, 0]
+                continue
+            said = theta[groups[0]] if len(groups) == 1 else _times_seen(groups, len(theta)) @ theta
+            if place in pushed:
+                pushed[place] += said
             else:
-                pushed[place] = theta[groups]
+                pushed[place] = said
         for place, said in pushed.items():
             _spread_cells(z, said, law.groupings[place], rows, index)
         is_period = layout.period == of.attribute
@@ -386,10 +387,7 @@ class _Pass:
         law, rows = laws[names.index(heaps.barrier.attribute)], self.persons.tables[self.table]
         later = {*names[names.index(heaps.barrier.days) :]}
         known = [k for k, f in enumerate(law.of.factors) if not later & _of_same_row(f.table)]
-        given = [
-            (k, self._given(law, k, index, sums, back=back))
-            for k in known for back in _looks_back(law.of.factors[k], rank)
-        ]  # fmt: skip
+        given = self._all_given(law, known, rank, index, sums)
         barriers = tuple(
             one for one in law.barriers if not one.days and (one.above != one.table or one.other not in later)
         )
@@ -418,7 +416,7 @@ class _Pass:
         self,
         law: _Law,
         index: IntArray,
-        given: Sequence[tuple[int, IntArray]],
+        given: Sequence[tuple[int, Sequence[IntArray]]],
         probability: FloatArray,
         shares: Mapping[Kind, FloatArray],
     ) -> None:
@@ -434,13 +432,18 @@ class _Pass:
             table, place, into = one.factors[k].table, law.which[k], law.by_factor[k]
             weight = shares[table.weighs_as][index]
             if place < 0:
-                earlier = table.grouping.of(groups, rows.group[index - 1])
-                stayed = probability[np.arange(len(index)), groups] * weight
-                into[:, 0] += np.bincount(earlier, stayed, len(into))
+                for cells in groups:
+                    earlier = table.grouping.of(cells, rows.group[index - 1])
+                    stayed = probability[np.arange(len(index)), cells] * weight
+                    into[:, 0] += np.bincount(earlier, stayed, len(into))
                 continue
             if place not in grouped:
                 grouped[place] = _by_group(probability, law.groupings[place], rows, index)
-            into += _summed_by(groups, grouped[place] * weight[:, None], len(into))
+            weighted = grouped[place] * weight[:, None]
+            if len(groups) == 1:
+                into += _summed_by(groups[0], weighted, len(into))
+            else:
+                into += _times_seen(groups, len(into)).T @ weighted
 
     def _drawn_before(self, barrier: Barrier, index: IntArray) -> IntArray:
         """Return, for some rows, the earlier drawn cell on which a rule's restriction depends, (rows of ``index``,).
@@ -463,6 +466,20 @@ class _Pass:
         above = self.persons.tables[table.above]
         grouping = _grouping(table)
         return grouping.of(above[table.other], above.group)[self.persons.ancestor(table.table, table.above)]
+
+    def _all_given(
+        self, law: _Law, some: Iterable[int], rank: int, index: IntArray, sums: Mapping[str, IntArray]
+    ) -> list[tuple[int, list[IntArray]]]:
+        """Return some factors that say anything of rows of a rank, by number, each with the rows' indices on its first axis.
+
+        A factor has an array of indices, (rows of ``index``,), for each earlier row that it looks at.
+        """
+        found = []
+        for k in some:
+            groups = [self._given(law, k, index, sums, back=back) for back in _looks_back(law.of.factors[k], rank)]
+            if groups:
+                found.append((k, groups))
+        return found
 
     def _given(self, law: _Law, k: int, index: IntArray, sums: Mapping[str, IntArray], *, back: int) -> IntArray:
         """Return, for some rows, the index on the first axis of factor ``k``'s table, (rows of ``index``,).
@@ -578,6 +595,16 @@ def _chosen(layout: Layout, tables: list[Rows], persons: IntArray) -> list[Rows]
         found.append(Rows(parent, rank, many, rows.period[index], rows.group[index], values))
         chosen.append(index)
     return found
+
+
+def _times_seen(groups: Sequence[IntArray], size: int) -> FloatArray:
+    """Return how often each group of ``size`` is among some groups of each row, (n,) each, as (n, size).
+
+    A product with it adds up what a factor says of several earlier rows, or what is expected of them, at once.
+    """
+    first = np.arange(len(groups[0])) * size
+    places = np.concatenate([first + one for one in groups])
+    return np.bincount(places, minlength=len(first) * size).reshape(-1, size).astype(np.float64)
 
 
 def _summed_by(given: IntArray, weighted: FloatArray, size: int) -> FloatArray:
