@@ -99,5 +99,5 @@ class Explicit:
         rng.shuffle(drawn)
         sampled = np.empty((rows, len(self.shape)), self.codes.dtype, order="F")
         for j in range(len(self.shape)):
-            sampled[:, j] = self.codes[drawn, j]
+            sampled[:, j] = self.codes[:, j].take(drawn)
         return sampled

@@ -197,7 +197,7 @@ def draw_within_groups(
             rng.shuffle(values[first:end])
         if len(present) <= 1:
             return values
-        radix = group.astype(np.uint16, copy=False) if len(totals) <= 2**16 else group
+        radix = group.astype(np.min_scalar_type(len(totals) - 1), copy=False)  # one or two bytes are sorted by digits
         order = np.argsort(radix, kind="stable")
     drawn = np.empty_like(values)
     drawn[order] = values

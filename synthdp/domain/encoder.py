@@ -119,10 +119,11 @@ def decode(column: Column, indices: GridIndices, *, rng: Generator | None = None
     grid, support = grid_of(column), column.support()
     if rng is None and len(indices) > grid.size and not isinstance(support, Fresh):
         each = narrow(np.arange(grid.size), grid.size)  # the value of each grid point is computed once
-        found = rows_of(decode(column, each), indices)
-        if isinstance(found, Numbers) and found.missing is not None and not found.missing.any():
-            return Numbers(found.values)
-        return found
+        found = decode(column, each)
+        if isinstance(found, Labels):
+            return Labels(found.levels, found.codes.take(indices))
+        gone = None if found.missing is None else found.missing.take(indices)
+        return Numbers(found.values.take(indices), gone if gone is not None and gone.any() else None)
     codes = indices.astype(np.int64)
     regular = np.minimum(codes, grid.regular - 1)
     match support:
