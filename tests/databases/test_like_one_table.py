@@ -111,9 +111,15 @@ def test_values_that_do_not_fit_are_told_by_table_and_column() -> None:
 
 
 def test_a_table_that_fits_gives_no_warning() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        release = released(tables())
+    said = []
+    for _ in range(2):  # noise alone warns once in a thousand releases or so: of two in a row once in a million
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            release = released(tables())
+        said.append([str(one.message) for one in caught])
+        if not caught:
+            break
+    assert not said[-1], said
     assert "no more than noise explains" in " ".join(str(release.receipt_).split())
 
 
