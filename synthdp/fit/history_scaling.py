@@ -129,6 +129,8 @@ def _beside(rows: Rows) -> float:
 def _likeness(one: Conditional, targets: Sequence[Target]) -> float:
     """Return how alike rows of the same parent row are in an attribute: the largest correlation of a function of it, 0 to 1.
 
+    It is 0 where they only differ from each other, as the roles in a household may.
+
     A change of the attribute's logarithms moves all k rows of a parent row, and each of them moves the others: the margin
     moves 1 + (k - 1) times this as far as that of independent rows (the variance of a sum).  So much shorter are the
     steps, or the fit would swing further in each sweep.
@@ -139,7 +141,7 @@ def _likeness(one: Conditional, targets: Sequence[Target]) -> float:
             share = share / max(float(share.sum()), 1e-300)
             first, second = (np.maximum(share.sum(axis=axis), LEAST_MARGIN) for axis in (1, 0))
             beyond = (share - np.outer(share.sum(axis=1), share.sum(axis=0))) / np.sqrt(np.outer(first, second))
-            return min(1.0, float(np.linalg.norm(beyond, 2)))
+            return float(np.clip(np.linalg.eigvalsh((beyond + beyond.T) / 2)[-1], 0.0, 1.0))
     return 0.0
 
 
