@@ -3,6 +3,7 @@
     python benchmarks/speed/sources.py                     # 1e6 rows of 20 columns, 190 pairs; PostgreSQL must be installed
     python benchmarks/speed/sources.py --rows 100000       # another size
     python benchmarks/speed/sources.py --ways parquet rows # some of the ways
+    python benchmarks/speed/sources.py --rows 10000000 --repeat 10 --ways duckdb   # a hundred million rows in a database
     python benchmarks/speed/sources.py --tiny              # under a minute, for the test suite
 
 One JSON line a way, each in a process of its own; Spark is left out where it, or Java, is not installed, and its session is
@@ -170,8 +171,8 @@ def _cpu(pid: int) -> float:
     return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")  # user and system, its own and of ended children
 
 
-def prepare(folder: Path, url: str | None, rows: int) -> None:
-    """Write the table as Parquet, as a DuckDB file and into PostgreSQL."""
+def prepare(folder: Path, url: str | None, rows: int, repeat: int = 1) -> None:
+    """Write the table as Parquet, as a DuckDB file, there ``repeat`` times, and into PostgreSQL."""
     import duckdb
 
     (folder / "parquet").mkdir()
@@ -179,6 +180,8 @@ def prepare(folder: Path, url: str | None, rows: int) -> None:
         pq.write_table(piece(min(PIECE, rows - start), number), folder / "parquet" / f"{number:04d}.parquet")
     with duckdb.connect(str(folder / "t.duckdb")) as connection:
         connection.execute(f"CREATE TABLE t AS SELECT * FROM '{folder}/parquet/*.parquet'")
+        for _ in range(repeat - 1):
+            connection.execute(f"INSERT INTO t SELECT * FROM '{folder}/parquet/*.parquet'")
     if url is not None:
         from adbc_driver_postgresql import dbapi
 
@@ -188,7 +191,7 @@ def prepare(folder: Path, url: str | None, rows: int) -> None:
             connection.commit()
 
 
-def run(rows: int, ways: tuple[str, ...], *, release: bool = False) -> list[dict[str, Any]]:
+def run(rows: int, ways: tuple[str, ...], *, release: bool = False, repeat: int = 1) -> list[dict[str, Any]]:
     """Run each way in a process of its own; one result each, with its ratio to the first."""
     from contextlib import ExitStack
 
@@ -199,7 +202,7 @@ def run(rows: int, ways: tuple[str, ...], *, release: bool = False) -> list[dict
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         server = stack.enter_context(started()) if needs_server else None
         url = server.url() if server else ""
-        prepare(folder, url or None, rows)
+        prepare(folder, url or None, rows, repeat)
         environment = os.environ | {
             "BENCHMARK_SERVER": str(server.process.pid if server else 0),
             "PYTHONPATH": str(ROOT),
@@ -208,7 +211,7 @@ def run(rows: int, ways: tuple[str, ...], *, release: bool = False) -> list[dict
         for way in ways:
             words = [sys.executable, __file__, "--way", way, str(folder), url, *["--release"] * release]
             out = subprocess.run(words, env=environment, capture_output=True, text=True, check=True).stdout
-            found = json.loads(out.splitlines()[-1]) | {"rows": rows, "columns": COLUMNS}
+            found = json.loads(out.splitlines()[-1]) | {"rows": rows * repeat, "columns": COLUMNS}
             results.append(found)
             base = results[0]["pass"]["cpu"] + results[0]["pass"]["server"]
             found["ratio"] = round((found["pass"]["cpu"] + found["pass"]["server"]) / max(base, 0.01), 2)
@@ -220,6 +223,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--ways", nargs="*", default=list(WAYS))
+    parser.add_argument("--repeat", type=int, default=1, help="how often DuckDB's table holds the rows")
     parser.add_argument("--release", action="store_true")
     parser.add_argument("--tiny", action="store_true")
     parser.add_argument("--way", nargs=3, help=argparse.SUPPRESS)
@@ -229,7 +233,9 @@ def main() -> None:
         print(json.dumps(first_pass(way, Path(folder), url, release=given.release)))
         return
     ways = tuple(way for way in given.ways if way != "spark" or has_spark())
-    results = run(3000 if given.tiny else given.rows, ways, release=given.release)
+    if given.repeat > 1 and ways != ("duckdb",):
+        parser.error("--repeat is for --ways duckdb alone")
+    results = run(3000 if given.tiny else given.rows, ways, release=given.release, repeat=given.repeat)
     if len({result["digest"] for result in results}) > 1:
         sys.exit("the counts differ")
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-import warnings
 from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from strictness import warnings_kept
 
 import synthdp as sd
 from synthdp.domain.histories import Layout
@@ -113,8 +113,7 @@ def test_values_that_do_not_fit_are_told_by_table_and_column() -> None:
 def test_a_table_that_fits_gives_no_warning() -> None:
     said = []
     for _ in range(2):  # noise alone warns once in a thousand releases or so: of two in a row once in a million
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with warnings_kept() as caught:
             release = released(tables())
         said.append([str(one.message) for one in caught])
         if not caught:
