@@ -38,7 +38,7 @@ def farthest(
     function: Callable[[FloatArray], FloatArray],
     estimate: FloatArray,
 ) -> FloatArray:
-    """Return how far an answer is from ``estimate`` at most, (answers,), under strongest relations of the columns.
+    """Return how far an answer is from ``estimate``, (answers,), under strongest relations of the columns, of those tried.
 
     For a share or a count of a conjunction of conditions on single columns these are Fréchet's bounds, and for two columns
     the extreme correlation and the extreme means of groups, up to what is inside of a coarse bin.
