@@ -1,6 +1,7 @@
-"""Noisy numbers of rows at one grid point, and noisy fractions of out-of-domain values of each column.
+"""Noisy numbers of rows at one grid point of a column, and noisy fractions of out-of-domain values.
 
-Everything is post-processing of noisy answers that the mechanism paid for.
+They decide which warnings users get, and whether synthetic rows may be missing or have the label for others.  All of it
+is post-processing of noisy answers.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from synthdp.schema.derived import Derived
 from synthdp.schema.schema import Schema
 
 SURELY = 1.645
-"""z-value of a one-sided 95 % bound: a normal variable exceeds it with probability 5 %. Derived."""
+"""z-value of a one-sided 95 % bound: a normal variable exceeds it with probability 5 %.  Derived: normal quantile at .95.
+"""
 
 MOST_NAMED = 10
 """Most columns named in one sentence of a receipt.  A safety limit."""
@@ -35,7 +37,7 @@ Point = TypeVar("Point", bound=Hashable)
 class MisfitShare(NamedTuple):
     """Holds the noisy fraction of a column's values that are out of domain, from 0 to 1.
 
-    Numbers beyond the bounds are not counted, because they are clipped.
+    Numbers beyond the bounds are not counted, because they are clipped into the domain.
     """
 
     share: float
@@ -58,12 +60,10 @@ class PointCount(NamedTuple):
 
 
 def misfit_shares(model: SyntheticModel, measurements: Sequence[Measurements]) -> dict[str, MisfitShare | None]:
-    """Return by column the noisy fraction of out-of-domain values and its standard error, which users are told.
+    """Return by column the noisy fraction of out-of-domain values and its standard error, to warn users.
 
-    Synthetic rows leave such values out.  ``None`` stands for a column for which no noisy answer determines it.
-
-    The fraction is exactly 0 for a column whose domain includes every value, such as a column with a label for
-    others.
+    Synthetic rows leave such values out.  The fraction is ``None`` for a column without a noisy count of these values.
+     It is exactly 0 for a column whose domain includes every value, such as a column with a label for others.
     """
     total, noise = _total(model, measurements)
     counted = [_Counted.of_answers(one) for one in measurements]
@@ -80,15 +80,15 @@ def misfit_shares(model: SyntheticModel, measurements: Sequence[Measurements]) -
 
 
 def misfit_columns(shares: Mapping[str, MisfitShare | None]) -> dict[str, MisfitShare]:
-    """Return the columns with significantly more out-of-domain values than noise explains, for notes and warnings."""
+    """Return the columns whose fraction of out-of-domain values is larger than noise explains, for notes and warnings."""
     known = {name: share for name, share in shares.items() if share is not None}
     return {name: one for name, one in known.items() if one.share > beyond_noise(one.stddev, len(known))}
 
 
 def pooled(found: Iterable[PointCount]) -> PointCount | None:
-    """Return the count of one grid point, averaged by precision over all answers that count it alone.
+    """Return the weighted mean of several noisy counts of one grid point; weights are 1 / variance.
 
-    Return ``None`` without such an answer.
+    Return ``None`` without a count.
     """
     counts = list(found)
     if not counts:
@@ -99,10 +99,10 @@ def pooled(found: Iterable[PointCount]) -> PointCount | None:
 
 
 def special_points(schema: Schema) -> list[tuple[str, int]]:
-    """Return the grid points that synthetic rows have only if noise does not explain their counts, by column.
+    """Return (column, grid point) pairs that synthetic rows have only if their noisy counts are significant.
 
-    These are missing values, and the label for others in a discovered column.  Columns that a rule names are left out,
-    but not those from which another is only computed.
+    They are the missing value of each column, and the label for others of a discovered column.  Columns that a rule
+    names are left out; a column from which a rule only computes another one is not.
     """
     named = {name for rule in schema.constraints if not isinstance(rule, Derived) for name in rule.names}
     found = []
@@ -117,8 +117,8 @@ def special_points(schema: Schema) -> list[tuple[str, int]]:
 def by_noise(counts: Mapping[Point, PointCount | None]) -> dict[Point, PointCount]:
     """Return the counts that noise alone explains; synthetic rows should not have their grid points.
 
-    Each count is tested by its own noise distribution, all of them together by `findings`.  Grid points without a count
-    are left out.
+    Each count is tested by its own noise distribution; `findings` corrects for the number of tests.  Grid points
+    without a count are left out.
     """
     known = {point: count for point, count in counts.items() if count is not None}
     ordered = sorted(known, key=lambda point: known[point].chance)
@@ -126,7 +126,7 @@ def by_noise(counts: Mapping[Point, PointCount | None]) -> dict[Point, PointCoun
 
 
 def unproven_points(model: SyntheticModel, measurements: Sequence[Measurements]) -> dict[tuple[str, int], PointCount]:
-    """Return the `special_points` of one table whose noisy counts noise alone explains, with these counts."""
+    """Return the `special_points` of one table whose noisy counts noise alone explains, each with its count."""
     asked = special_points(model.schema)
     counted = [_Counted.of_answers(one) for one in measurements] if asked else []
     return by_noise({point: _counts(counted, *point) for point in asked})
@@ -135,18 +135,18 @@ def unproven_points(model: SyntheticModel, measurements: Sequence[Measurements])
 def unproven_notes(
     unproven: Mapping[tuple[str, int], PointCount], columns: Mapping[str, Column], *, most: str = MOST_ROWS
 ) -> tuple[str, ...]:
-    """Return the receipt note on missing values hidden by noise, or nothing.
+    """Return the receipt's note on missing values whose number noise explains, so that synthetic rows have none; else ().
 
-    The note names the columns, and an upper bound on the missing values of each.
+    The note names the columns, and one upper bound for the missing values of each.
 
     Parameters
     ----------
     unproven
-        The counts that noise explains, by the name of a column and a grid point.
+        The counts that noise explains, by column and grid point.
     columns
         The declarations of these columns.
     most
-        Words for the upper bound.
+        Words for the upper bound, behind its number.
     """
     hidden = {name: count for (name, index), count in unproven.items() if index == grid_of(columns[name]).null}
     if not hidden:
@@ -159,12 +159,12 @@ def unproven_notes(
 
 
 def _counts(counted: Sequence[_Counted], name: str, index: int) -> PointCount | None:
-    """Return the pooled count of one grid point of a column; ``None`` if no answer counts it alone."""
+    """Return the pooled count of one grid point of a column; ``None`` if no answer counts this grid point alone."""
     return pooled(count for one in counted for count in one.counts_of(name, index))
 
 
 class _Counted(NamedTuple):
-    """Holds one measurement in a form in which the counts of single columns are quickly found.
+    """Holds one measurement with its noisy tables by column, so that counts of single grid points are quickly found.
 
     Parameters
     ----------
@@ -185,9 +185,9 @@ class _Counted(NamedTuple):
 
     @classmethod
     def of_answers(cls, measured: Measurements) -> _Counted:
-        """Return one measurement with its noisy tables by column, where `counts_of` finds them quickly.
+        """Return one measurement with its noisy tables by column.
 
-        Effects measured alone are left out.
+        Interactions measured without their marginals are left out: their entries count no rows.
         """
         tables: dict[int, list[NoisyTable]] = {}
         for table in measured.tables:
@@ -198,7 +198,11 @@ class _Counted(NamedTuple):
         return cls(measured, queries if isinstance(queries, CellCounting) else None, measured.domain, tables)
 
     def counts_of(self, name: str, index: int) -> Iterator[PointCount]:
-        """Yield every noisy count of one grid point of a column, if a bin holds this grid point alone."""
+        """Yield the noisy counts of one grid point of a column; none if its bin holds other grid points too.
+
+        An answer may count the bin itself; else the cells of a table that lie in the bin are added up.  The caller
+        pools the counts.
+        """
         measured, domain = self.measured, self.domain
         if domain is None or name not in domain.names:
             return
@@ -217,7 +221,7 @@ class _Counted(NamedTuple):
 
 
 def _total(model: SyntheticModel, measurements: Sequence[Measurements]) -> tuple[float, float]:
-    """Return the denominator of fractions: the number of rows, at least 1, and the least stddev of a row count.
+    """Return the denominator of the fractions: the number of rows, at least 1, and the least stddev of a noisy row count.
 
     The stddev is 0 if the number of rows is public.
     """

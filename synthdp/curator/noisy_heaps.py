@@ -1,4 +1,7 @@
-"""Heaps far from all other numbers, such as 99999 for "more" or -1 for "no answer": bins of the look at powers of two."""
+"""Sentinel values far from all other numbers, such as 99999 for "more" or -1 for "no answer".
+
+Discovery counts them in bins of its first histogram of a column, so that they do not widen the column's range.
+"""
 
 from __future__ import annotations
 
@@ -21,28 +24,26 @@ NINES = tuple(10.0**digits - 1 for digits in range(1, 10))
 """9, 99, 999 and so on: sentinel values that surveys use for "no answer".  Derived: 10^digits - 1."""
 
 CODES = (-1.0, *(-nines for nines in NINES[:6]), *NINES[1:])
-"""Customary sentinel values, which stand for "no answer" and the like.  Each gets a histogram bin of its own, so that
-it does not widen the range of the true numbers.  More would find rarer customs, but take more true numbers for codes.
-Tuned; not measured.
-"""
+"""Customary sentinel values, which stand for "no answer" and the like.  Each gets a histogram bin of its own, so that it
+does not widen the range of the true numbers.  A longer list would find rarer customs but take more true numbers for
+sentinels.  Tuned; not measured."""
 
 MAGNITUDE_BINS = POWER_BINS + len(CODES)
-"""Number of bins of the first histogram of a numeric column: powers of two, then one for each value of `CODES`."""
+"""Number of bins of the first histogram of a numeric column.  Derived: one for each power of two, one for each of `CODES`.
+"""
 
 ZERO = 2 * EXPONENTS
 """The index of the bin of zero among `POWER_BINS`.  Derived: the bins of negative powers come before it."""
 
 FAR_BELOW = 16.0
-"""A negative sentinel is separate from the true numbers if their range is at least this many times its size: -1
-beside 0 to 64.  So it is if the gap to them is at least twice their range: -9 beside 1 to 3.  A smaller one sets more
-codes apart, but also true values below 0.  Tuned; not measured.
-"""
+"""A negative sentinel lies far from the true numbers if their range is at least this many times its size: -1 beside 0 to
+64.  It also does if its distance from them is at least twice their range: -9 beside 1 to 3.  A smaller value sets more
+sentinels apart, but also true values below 0.  Tuned; not measured."""
 
 FAR_FROM_ZERO = 16.0
-"""Zero is a separate value, not part of the range, if all other numbers have one sign and at least this size.  Their
-sizes must also lie within a factor of four.  A smaller one sets zero apart more often, also where it is the end of
-the range.  Tuned; not measured.
-"""
+"""Zero is a value apart from the range if the other numbers have one sign, are at least this large in size, and differ by
+at most a factor of four.  The size is in the column's own units.  A smaller value sets zero apart more often, also
+where it is the end of the range.  Tuned; not measured."""
 
 
 def magnitude_bins(values: FloatArray) -> FloatArray:
@@ -54,10 +55,11 @@ def magnitude_bins(values: FloatArray) -> FloatArray:
 
 
 def without_heaps(counts: NoisyCounts) -> tuple[NoisyCounts, tuple[float, ...]]:
-    """Return the noisy counts of powers of two without sentinels, and the sentinel values found (zero may be one).
+    """Return the noisy counts of powers of two without sentinel values, and the sentinel values that were found.
 
-    A sentinel has a significant count and lies far from the other numbers.  A significant value that is not far is
-    counted in its power of two; so are all if nothing else is significant.  Insignificant values are dropped.
+    A value is a sentinel if its count is significant and it lies far from the other numbers; zero may be one.  A
+    significant value that is not far is counted in its power of two, and so are all if no other number is significant.
+     Values with an insignificant count are dropped.
 
     Parameters
     ----------
@@ -78,14 +80,14 @@ def without_heaps(counts: NoisyCounts) -> tuple[NoisyCounts, tuple[float, ...]]:
 
 
 def except_heaps(values: FloatArray, heaps: Sequence[float]) -> FloatArray:
-    """Return the numbers that are not among the sentinel values ``heaps``, so that these do not count in a range."""
+    """Return the numbers that are not among the sentinel values ``heaps``, so that these do not widen a range."""
     return values[~np.isin(values, heaps)] if len(heaps) else values
 
 
 def _are_far(seen: Sequence[float], counts: NoisyCounts) -> list[float]:
-    """Return which of the values ``seen`` lie far from the range of the other numbers; none if there is no such range.
+    """Return which of the values ``seen`` lie far from the range of the other numbers; () if no number is significant.
 
-    ``counts`` holds the other numbers by powers of two.
+    ``counts`` holds noisy counts of the other numbers by powers of two.
     """
     found = coarse_range(counts)
     if found is None:
@@ -95,9 +97,9 @@ def _are_far(seen: Sequence[float], counts: NoisyCounts) -> list[float]:
 
 
 def _zero_is_far(counts: NoisyCounts) -> bool:
-    """Return whether zero lies far from all other numbers, given noisy counts of these by powers of two.
+    """Return whether zero lies far from all other numbers, so that it must not widen their range; see `FAR_FROM_ZERO`.
 
-    Then it is a value apart, and does not widen their range; see `FAR_FROM_ZERO`.  Not if none of them is significant.
+    ``counts`` holds noisy counts of the other numbers by powers of two.  If none is significant, zero is not far.
     """
     lower, upper = clear_ends(counts) or (0.0, 0.0)
     near, far = sorted((abs(lower), abs(upper)))
@@ -116,5 +118,5 @@ def _is_far(code: float, lower: float, upper: float) -> bool:
 
 
 def _like(counts: NoisyCounts, rows: FloatArray) -> NoisyCounts:
-    """Return noisy counts with ``rows``, (k,), and the noise of ``counts``, so that some bins can be taken out."""
+    """Return counts with new ``rows``, (k,), and the noise of ``counts``, for a histogram without some of its bins."""
     return NoisyCounts(rows=rows, stddev=counts.stddev, law=counts.law)

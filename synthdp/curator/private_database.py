@@ -1,7 +1,7 @@
-"""What the curator guards of several tables: persons, each with all its rows, encoded as one record.
+"""Several private tables, encoded as one record for each person.
 
-A person is a value of the root's key.  Which rows of it are used, and in which order, is decided by its own rows and by
-nothing else, so that all of them together are one record: adding, removing or replacing a person changes one record.
+A person is a value of the root table's key.  The person's own rows alone decide which of them are used and in which
+order.  So adding, removing or replacing a person changes exactly one record.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from synthdp.tables.source import CheckedSource, Source, SummingSource
 from synthdp.tables.sources.resolve import source_of
 
 LEAST_PERSONS = 4096
-"""Least number of persons whose records are encoded at once, even if records are wide.  Fewer would be slow, more would
-take more memory."""
+"""Least number of persons whose records are encoded at once, also where records are wide.  Fewer would be slow, more would
+take more memory.  A safety limit; not measured."""
 
 
 @dataclass(slots=True, repr=False)
 class PrivateDatabase(PrivateTable):
-    """Several private tables as one table, with one record for each person, so that a person is the privacy unit.
+    """Several private tables as one table with one record for each person, so that a person is the privacy unit.
 
     Parameters
     ----------
     sources
         Source of the rows of each table, by name.
     layout
-        The record of a person; of open columns as if nothing had been found, until `complete` is called.
+        The record of a person.  Until `complete` is called, undeclared columns have placeholder values in it.
     declared
-        The tables with columns that are still open; ``None`` if there is none.
+        The schemas of tables with undeclared columns; ``None`` if there is none.
     """
 
     sources: dict[str, Source] = field(default_factory=dict)
@@ -57,9 +57,9 @@ class PrivateDatabase(PrivateTable):
         self.sources = {}
 
     def open_table(self, name: str) -> PrivateTable:
-        """Return one table with undeclared columns; at most one row of each person is read from it.
+        """Return one table with undeclared columns, for discovery; at most one row of each person is read from it.
 
-        Only a statistic of its values may leave that is noised for `Adjacency.of_one_row`.
+        Anything computed from its values needs noise for ``Adjacency.of_one_row`` before it leaves the curator.
         """
         if self.declared is None:
             raise InternalError("no column of the database is open")
@@ -68,12 +68,12 @@ class PrivateDatabase(PrivateTable):
         return _OneRowEach(self.sources[name], self.declared.tables[name], adjacency, keys=keys)
 
     def complete(self, schema: DatabaseSchema) -> None:
-        """Set the schema after discovery, which fixes how a person's rows are encoded as one record."""
+        """Set the schema that discovery has completed; it fixes how a person's rows are encoded as one record."""
         self.layout, self.declared = Layout(schema), None
         self.schema = self.layout.wide
 
     def _grid_indices(self) -> SpillBuffer:
-        """Return all persons' records as grid indices, (persons,) for each column, in blocks; read and joined once.
+        """Return all persons' records, (persons,) grid indices of each column, in blocks; rows are read and joined once.
 
         Rows are first divided into `BUCKETS` files by person, so that only one bucket must fit in memory.
         """
@@ -106,23 +106,26 @@ class PrivateDatabase(PrivateTable):
         return schema.person_keys
 
     def _unit_of(self, raw: Mapping[str, RawColumn]) -> RawColumn:
-        """Return the person of each row of a block, as records have it."""
+        """Return the person's key of each row of a block, as one column."""
         return joined([raw[name] for name in self._unit_columns])
 
     def rows(self) -> int:
         """Return the exact number of persons.
 
-        It may leave only where the number of persons is public, that is under ``replace_one``.
+        It is public under ``replace_one`` only; otherwise it must not leave the curator without noise.
         """
         return sum(len(block[0]) for block in self._grid_indices().blocks())
 
     def _cell_totals(self, statistic: Statistic) -> Totals:
-        """Return a statistic's exact sums over persons' records, which must be encoded here: no database can join them."""
+        """Return a statistic's exact sums over persons' records.
+
+        The records are encoded here, since no database can count them by SQL.
+        """
         return self._block_totals(statistic)
 
     @property
     def _slab_rows(self) -> int:
-        """The number of persons whose records are encoded at once, to bound memory: fewer, the more columns it has."""
+        """The number of persons whose records are encoded at once; fewer for wider records, to bound memory."""
         return max(LEAST_PERSONS, 2 * SLAB_ROWS // len(self.schema))
 
     def _layout(self) -> Layout:
@@ -132,7 +135,7 @@ class PrivateDatabase(PrivateTable):
         return self.layout
 
     def _distribute(self, table: TableLayout, stores: Sequence[SpillBuffer]) -> None:
-        """Read one table and put each encoded row, with the hashes of its keys, into its person's buffer of ``stores``.
+        """Read one table and append each encoded row, with the hashes of its keys, to its person's buffer among ``stores``.
 
         So later only one buffer of each table must fit in memory.
         """
@@ -147,23 +150,23 @@ class PrivateDatabase(PrivateTable):
 
 @dataclass(slots=True, repr=False)
 class _OneRowEach(PrivateTable):
-    """One of several tables; a single row of each person is read from it.
+    """One of several tables, of which a single row of each person is read.
 
-    With more rows the noise would grow by their number, and discovery would find less.
+    If one person could have several rows, discovery would need noise in proportion to their number, and find less.
 
     Parameters
     ----------
     keys
         The columns that identify a person.
     many
-        The number of rows of each person, once they are counted.
+        The number of rows of each person, by the person's key; ``None`` until the rows are counted.
     """
 
     keys: tuple[str, ...] = ()
     many: dict[object, int] | None = None
 
     def raw_blocks(self, names: tuple[str, ...]) -> Iterator[Mapping[str, RawColumn]]:
-        """Yield raw values of undeclared columns, block by block, in one row of each person, for discovery."""
+        """Yield the raw values of undeclared columns, block by block, for discovery; each person has one row at most."""
         source = self.open()
         if self.many is None:
             self.reads += 1
@@ -178,16 +181,19 @@ class _OneRowEach(PrivateTable):
             yield {name: rows_of(raw[name], kept) for name in names}
 
     def _person(self, raw: Mapping[str, RawColumn]) -> RawColumn:
-        """Return the key of each row's person as one column, missing where a part is, to keep one row of a person."""
+        """Return (rows,) the key of each row's person, its columns joined to one; missing where one of these is missing.
+
+        Rows with the same key belong to one person.
+        """
         return joined([raw[name] for name in self.keys])
 
 
 def private_database(
     tables: object, schema: DatabaseSchema, adjacency: Adjacency
 ) -> tuple[PrivateDatabase, tuple[str, ...]]:
-    """Return the private tables as persons, and the names of columns beyond the schema, each as ``"table.column"``.
+    """Return the private tables as one record for each person, and the columns beyond the schema, as ``"table.column"``.
 
-    Only column names are looked at.  Keys and columns that the schema computes are not beyond it.
+    The tables are asked for column names only.  Keys and columns that the schema computes do not count as beyond it.
 
     Raises
     ------
@@ -238,7 +244,7 @@ def without_open_columns(schema: DatabaseSchema) -> DatabaseSchema:
     Raises
     ------
     SchemaError
-        If such a column orders rows: how many periods there are decides what can be asked.
+        If an undeclared column orders rows: the number of its periods must be known to lay out a record.
     """
     if not schema.undeclared:
         return schema
@@ -252,16 +258,16 @@ def without_open_columns(schema: DatabaseSchema) -> DatabaseSchema:
 
 
 def _buckets(layout: Layout) -> dict[str, list[SpillBuffer]]:
-    """Return, for each table, `BUCKETS` buffers on disk, into which rows are divided by a hash of their person."""
+    """Return, for each table, `BUCKETS` buffers that spill to disk; a hash of the person decides a row's buffer."""
     memory = MEMORY_BYTES // (BUCKETS * len(layout.tables))
     return {table.name: [SpillBuffer(memory=memory) for _ in range(BUCKETS)] for table in layout.tables}
 
 
 def _scatter(arrays: Sequence[AnyArray], digests: AnyArray, stores: Sequence[SpillBuffer]) -> None:
-    """Append every row to the buffer of its person's hash, so that all rows of a person lie in one buffer.
+    """Append every row to the buffer that its person's hash names, so that all rows of a person lie in one buffer.
 
-    Rows without a key go to the first buffer.
-    ``arrays`` are (n,) or (n, 2) columns, ``digests`` (n, 2) hashes of persons.
+    Rows without a key go to the first buffer.  ``arrays`` are (n,) or (n, 2) columns, ``digests`` (n, 2) hashes of
+    persons.
     """
     bucket = (digests[:, 0] % np.uint64(len(stores))).astype(np.uint8)
     order = np.argsort(bucket, kind="stable")
@@ -340,9 +346,10 @@ class _Chosen:
 
 
 def _owners(digests: Sequence[AnyArray]) -> tuple[list[IntArray], int]:
-    """Return, for each table, the (n,) number of each row's person, and the number of persons.
+    """Return, for each table, the (n,) number of each row's person; and the number of persons in all.
 
-    ``digests`` holds (n, 2) hashes of persons, one array for each table.  A row without a key is a person of its own.
+    ``digests`` holds (n, 2) hashes of persons, one array for each table.  A row without a key counts as a separate
+    person.
     """
     every = np.concatenate(digests)
     different, number = np.unique(np.ascontiguousarray(every).view("V16").ravel(), return_inverse=True)
@@ -363,11 +370,15 @@ def _chosen(
     chosen: Sequence[_Chosen],
     persons: int,
 ) -> tuple[_Chosen, IntArray]:
-    """Return which rows of table ``i`` enter the records, and (persons,) 1 for persons with a row that does not.
+    """Return which rows of table ``i`` enter the records, and (persons,) 1 for persons with a row that does not, else 0.
 
-    With each row come its person, its parent's position and its slot in the record.  A row does not enter if there are
-    too many, or its period has another row where one is allowed.  Nor does it without a used parent row, or a regular
-    period where one is needed.  ``owner`` numbers each row's person; ``chosen`` holds the choices of the tables above.
+    With each row come its person, its parent's position and its slot in the record.  A row does not enter if:
+
+    * its parent row has too many rows, or already a row of this period where one is allowed;
+    * it has no used parent row;
+    * it has no regular period where one is needed.
+
+    ``owner`` numbers each row's person; ``chosen`` holds the choices of the tables above.
     """
     kind = layout.tables[i]
     table = tables[kind.name]
@@ -410,10 +421,10 @@ def _parents(
     chosen: Sequence[_Chosen],
     persons: int,
 ) -> IntArray:
-    """Return, for each row of table ``i``, the position of its parent among the parent table's used rows, else -1.
+    """Return, for each row of table ``i``, the position of its parent among the parent table's used rows; -1 without one.
 
-    Rows are limited and ordered for each parent.  For the root table it is the number of the row's person.  ``owner``
-    numbers each row's person; ``chosen`` holds the used rows of the tables above.
+    A row of the root table has no parent: it gets the number of its person.  ``owner`` numbers each row's person;
+    ``chosen`` holds the used rows of the tables above.
     """
     kind = layout.tables[i]
     if kind.order is Order.ROOT:
@@ -432,7 +443,7 @@ def _parents(
 
 
 def _columns(layout: Layout, i: int) -> int:
-    """Return the number of encoded columns of table ``i``, which is where the hashes of its keys begin."""
+    """Return the number of encoded columns of table ``i``; the hashes of its keys follow them in the table's arrays."""
     return sum(not one.names_rows for one in layout.schema.tables[layout.tables[i].name].values())
 
 
@@ -445,15 +456,15 @@ def _key_to_parent(layout: Layout, i: int) -> tuple[str, ...]:
 
 
 def _named(person: IntArray, digests: AnyArray) -> AnyArray:
-    """Return (n,) identifiers of rows, the person's number and the row key's hash, by which parent rows are found."""
+    """Return (n,) identifiers of rows: the person's number and the hash of the row's key.  They find parent rows."""
     both = np.column_stack([person.astype(np.uint64), digests])
     return np.ascontiguousarray(both).view("V24").ravel()
 
 
 def _matches(above: AnyArray, below: AnyArray, named: BoolArray) -> IntArray:
-    """Return, for each row below, (rows,), the first row above with the same identifier, -1 if there is none.
+    """Return, for each row below, (rows,), the first row above with the same identifier; -1 if there is none.
 
-    ``named`` masks the rows below that have a key; others have no row above.
+    ``named`` is False for rows below without a key: these have no row above.
     """
     if not len(above):
         return np.full(len(below), -1)
@@ -463,10 +474,10 @@ def _matches(above: AnyArray, below: AnyArray, named: BoolArray) -> IntArray:
 
 
 def _ranked(parent: IntArray, salt: AnyArray, values: Sequence[AnyArray], usable: AnyArray) -> IntArray:
-    """Return the indices of the usable rows, grouped by parent, in a random-looking order within each parent.
+    """Return the positions of the usable rows, grouped by parent, in a random-looking order within each parent.
 
-    A hash of the person, the row's values and the number of equal rows before decides the order.  So no other person's
-    rows change it.  ``salt`` (n,) is from the hash of each row's person.
+    A hash decides the order.  It depends on the person, the row's values and the number of equal rows before this row.
+     So no other person's rows change the order.  ``salt`` (n,) comes from the hash of each row's person.
     """
     rows = np.flatnonzero(usable)
     parent, salt = parent[rows], salt[rows]
@@ -484,10 +495,9 @@ def _salts(digests: AnyArray) -> AnyArray:
 
 
 def _counts(table: TableLayout, found: _Chosen, columns: list[AnyArray], layout: Layout) -> tuple[IntArray, IntArray]:
-    """Return, for each used row, (used,) each, its parent's position and its term in the parent's sum.
+    """Return for each used row the position of its parent and its term in the parent's sum, two (used,) arrays.
 
-    The term is 1 to count rows, or a power of two to record which periods have a row.  The record of the parent row
-    holds the sum.
+    The parent's record holds the sum.  The term is 1 to count rows; it is 2^period to record which periods have a row.
     """
     if table.order is not Order.PATTERN or table.period is None:
         return found.parent, np.ones(len(found.parent), np.int64)
@@ -499,10 +509,10 @@ def _counts(table: TableLayout, found: _Chosen, columns: list[AnyArray], layout:
 def _differences(
     layout: Layout, i: int, between: Difference, tables: Mapping[str, list[AnyArray]], chosen: Sequence[_Chosen]
 ) -> IntArray:
-    """Return, (rows,) for table ``i``, the grid index of the days between two date columns; unused rows get 0.
+    """Return the grid index of the number of days between two date columns, (rows,) for table ``i``; 0 for unused rows.
 
-    The record holds these days as a column of their own.  ``between`` names the columns, the first of them in this
-    table or one above.  ``chosen`` holds the used rows of the tables down to this one.
+    The record holds these days as a separate column.  ``between`` names the two columns; the first is of this table or
+    one above.  ``chosen`` holds the used rows of the tables down to this one.
     """
     schema, found = layout.schema, chosen[i]
     above, rows = i, np.arange(len(found.rows))
@@ -519,12 +529,12 @@ def _differences(
 
 
 def _blank(persons: int, size: int) -> GridIndices:
-    """Return the last of ``size`` grid indices for every person, (persons,); it marks an empty slot, never released."""
+    """Return (persons,) times the last of ``size`` grid indices, which marks an empty slot and is never released."""
     return np.full(persons, size - 1, np.min_scalar_type(size - 1))
 
 
 def _put(record: list[GridIndices], places: IntArray, found: _Chosen, values: AnyArray) -> None:
-    """Write the chosen rows' values of one column into the persons' records: slot s goes to column ``places[s]``."""
+    """Write the chosen rows' values of one column into the persons' records; slot s goes to column ``places[s]``."""
     inside = values[found.rows]
     for slot, place in enumerate(places):
         here = found.slot == slot
@@ -532,9 +542,10 @@ def _put(record: list[GridIndices], places: IntArray, found: _Chosen, values: An
 
 
 def _count(record: list[GridIndices], places: IntArray, parent: _Chosen, counts: tuple[IntArray, IntArray]) -> None:
-    """Write each used parent row's sum of ``counts`` (its number of rows, or the bits of its periods) into the records.
+    """Write the sum of ``counts`` for each used parent row into the persons' records.
 
-    Slot s of ``parent`` goes to column ``places[s]``.
+    A sum is the number of rows, or the bits of the periods with a row.  A parent in slot s goes to column
+    ``places[s]``.
     """
     total = np.bincount(counts[0], counts[1], minlength=len(parent.person)).astype(np.int64)
     for slot, place in enumerate(places):
@@ -545,7 +556,6 @@ def _count(record: list[GridIndices], places: IntArray, parent: _Chosen, counts:
 def _flag(record: list[GridIndices], places: IntArray, values: IntArray) -> None:
     """Write one value for each person, (persons,), into the records' column ``places[0]``.
 
-    The values say how a person's rows differ from what a record can hold, such as 1 where rows of a table were left
-    out.
+    The values mark rows that a record cannot hold, such as 1 for a person some of whose rows were left out.
     """
     record[places[0]][:] = values

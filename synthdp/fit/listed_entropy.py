@@ -1,7 +1,8 @@
 """Maximum entropy over all cells of a small domain, from main effects and interactions of any order.
 
-Where the cells can be listed no junction tree is needed, however many tables there are.  How far the effects of each order
-are trusted is learned from themselves (empirical Bayes).  Follows `consistency`; knows no private row.
+The order of an effect is its number of columns.  Where all cells are listed, no junction tree is needed, however many
+tables are measured.  Empirical Bayes learns from the effects of each order how far these are trusted.  The effects come
+from `consistency`.  No private row is read.
 """
 
 from __future__ import annotations
@@ -19,54 +20,56 @@ from synthdp.fit.consistency import GLSEffects
 from synthdp.queries.contingency import Shape, project_to_simplex
 
 SPREADS = 2.0 ** np.arange(-12, 3.5, 0.5)
-"""Grid of standard deviations of the potentials of one order, among which the likeliest is used.  The least is as
-good as no relation, the largest stronger than any; finer steps would take time.  Tuned; not measured.
-"""
+"""Grid of standard deviations for the potentials of one order; `likeliest_spread` picks one of them.  At the least,
+effects of the order have no influence; at the largest, they are followed as closely as noise allows.  Finer steps would
+take time.  Tuned; not measured."""
 
 FLOOR = 0.1
-"""Least count of a code, in standard deviations of its noise, in the margins that the fit starts from.  A larger one
-fills codes that may be empty, a smaller one makes the features of rare codes very large.  Tuned; not measured.
-"""
+"""Least count of a code in the margins that the fit starts from, in standard deviations of its noise.  A larger one fills
+codes that may be empty; a smaller one makes the features of rare codes very large.  Tuned; not measured."""
 
 NEARER = 0.1
-"""Sets how close the final step comes to the noisy counts: a cell of an average table moves half of the way where it
-has 1 / NEARER standard deviations of rows.  A larger one follows the counts, and their noise, more closely.  Tuned;
-not measured.
-"""
+"""Prior spread of the last step, as a fraction of a cell's noise; a cell with 1 / NEARER standard deviations of rows moves
+half of the way to its noisy count.  A larger one follows counts, and their noise, more closely.  Tuned: .5 is as good
+on wide tables and worse on NLTCS at epsilon .1 to 1 (docs/benchmarks/nltcs.md)."""
 
 LEAST_VARIANCE = 1e-9
-"""Floor of a feature's variance, so that no division by 0 occurs.  A numerical tolerance."""
+"""Floor of a feature's variance under the model, so that no division by 0 occurs.  A numerical tolerance."""
 
 BLOCK_CELLS = 64
-"""Neighbouring columns are transformed by one matrix while it has at most this many rows.  A safety limit of memory."""
+"""Neighbouring columns are transformed together by one matrix of at most this many rows, which is faster.  A safety limit
+of memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedEntropy:
     """Settings of a maximum-entropy fit over all cells of a small domain, which are listed.
 
-    The model is log p(x) = sum of the potentials of the measured features times the features of x, less a constant.
-    The features of a clique are products of one function a column, orthonormal if columns were independent with their
-    noisy margins; independent columns are where the fit begins.  Minimised is total * log Z - potentials * y + 1/2 sum
-    v potentials^2, first for main effects and pairs, then for more columns.  The ridge v is stddev^2 / (total * V *
-    spread^2): the potentials of an order are taken for normal with a common spread.  V is the variance of the feature
-    under the model of lower orders.  The spread is the likeliest one, given how far the noisy effects are from that
-    model.
+    The model is log p(x) = log p_0(x) + sum of potentials times features of x, less a constant.  A feature of some
+    columns is a product of one function of each.  The functions are orthonormal under p_0: independent columns with
+    their noisy margins.
 
-    One spread for all potentials of an order is too little for combinations that never occur, and there are many in
-    tables of many cells.  So in the end that model takes the place of independent columns.  The ridge is the variance
-    of the noise over the variance of counts whose spread is NEARER times the noise of a cell, a row for a row.
+    The fit minimises total * log Z - potentials * y + 1/2 sum v potentials^2, first for main effects and pairs, then
+    for one more order at a time.  Here y are the noisy sums of the features, and Z is the normalising sum.  The ridge v
+    is stddev^2 / (total * V * spread^2).  It gives the potentials of an order a normal prior with a common spread.  V
+    is the variance of the feature under the model of lower orders.  The spread is the likeliest one, given the distance
+    of the noisy effects from that model.
+
+    One spread for all potentials of an order allows too little for combinations that never occur.  Tables of many cells
+    have many of these.  So in a last step the fitted model takes the place of p_0, with a ridge by which a cell's count
+    moves the farther to its noisy count the more rows it has; see `NEARER`.
 
     Parameters
     ----------
     ridge_one_way
-        v of main effects, in multiples of their noise, > 0.
+        The ridge v of main effects, in multiples of their noise, > 0.
     max_cells
         Most cells of a domain that is listed, >= 1.
     steps
         Most quasi-Newton steps for each order, >= 1.
     tolerance
-        A step that lowers the objective by less than this, in nats for each nat of entropy, is the last; > 0.
+        The fit of an order ends with a step that lowers the objective of all rows by less than this times the objective
+        per row (in nats, at least 1); > 0.
 
     Raises
     ------
@@ -136,9 +139,10 @@ class ListedEntropy:
         return self._nearer(weights, effects, total=total) if len(seen.at) else weights
 
     def _nearer(self, weights: Weights, effects: GLSEffects, *, total: float) -> Weights:
-        """Return (cells,) weights moved as far towards the measured effects as noise supports: the last step of a fit.
+        """Return (cells,) weights moved as far towards the measured effects as their noise allows: the last step of a fit.
 
-        One spread for all potentials of an order, as before, leaves too much where combinations never occur.
+        The earlier steps give all potentials of an order one spread, which leaves too many rows where combinations
+        never occur.
         """
         basis = _Basis(effects.shape, [np.full(n, 1 / n) for n in effects.shape])  # noise is independent in it
         seen = _Observed.of(effects, basis)
@@ -155,26 +159,23 @@ class ListedEntropy:
 
 
 def _noise_of_cell(effects: GLSEffects) -> float:
-    """Return the mean stddev of noise, in rows, of a cell in the tables of the measured effects of highest order.
+    """Return the mean stddev of noise of a cell, in rows, in the measured tables with the most columns.
 
-    It sets how far the last step follows them; see `NEARER`.
+    The prior spread of the last step is `NEARER` times as large.
     """
     most = max(map(len, effects.precisions), default=0)
     return float(np.mean([value**-0.5 for clique, value in effects.precisions.items() if len(clique) == most]))
 
 
 def _margin(effects: GLSEffects, column: int, total: float) -> FloatArray:
-    """Return a column's estimated shares by code, (k,), all above 0, where the fit starts from."""
+    """Return a column's estimated probability of each code, (k,), all above 0; the fit starts from these margins."""
     stddev = effects.precisions[(column,)] ** -0.5 if (column,) in effects.precisions else 0.0
     counts = project_to_simplex(effects.table((column,)), total) + max(FLOOR * stddev, 1e-6 * total)
     return np.asarray(counts / counts.sum(), np.float64)
 
 
 def _logs_of_products(margins: Sequence[FloatArray]) -> FloatArray:
-    """Return the log-probability of every cell, (cells,), if columns were independent with these margins.
-
-    The fit begins there.
-    """
+    """Return the log-probability of every cell, (cells,), of independent columns with these margins; a fit starts there."""
     logs = np.zeros(1)
     for margin in margins:
         logs = np.add.outer(logs, np.log(margin)).ravel()
@@ -182,19 +183,19 @@ def _logs_of_products(margins: Sequence[FloatArray]) -> FloatArray:
 
 
 def likeliest_spread(gap: FloatArray, response: FloatArray, stddev: FloatArray) -> float:
-    """Return the standard deviation of an order's potentials, of `SPREADS`, that makes its noisy effects likeliest.
+    """Return the value of `SPREADS` that makes the noisy effects of one order (number of columns) likeliest.
 
-    The larger, the more these effects are trusted (empirical Bayes).  Under a spread s a gap has variance
-    (response s)^2 + stddev^2.
+    It becomes the prior standard deviation of this order's potentials: the larger, the more its effects are trusted
+    (empirical Bayes).  Given a spread s, a gap is normal with variance (response s)^2 + stddev^2.
 
     Parameters
     ----------
     gap
-        (k,) how far noisy sums of features are from the model's, in rows.
+        (k,) noisy sums of the order's features less the model's sums, in rows.
     response
-        (k,) how far a potential of 1 would move them, in rows.
+        (k,) change of the model's sum of a feature for a potential of 1, in rows.
     stddev
-        (k,) of their noise.
+        (k,) stddev of the noise of the noisy sums, in rows.
     """
     variance = np.multiply.outer(SPREADS**2, response**2) + stddev**2
     misfit = (np.log(variance) + gap**2 / variance).sum(axis=1)
@@ -227,9 +228,9 @@ class _Basis:
 
 
 def _contrasts(n: int) -> FloatArray:
-    """Return n functions on n cells, (n, n), one a row, orthogonal and of mean square 1.
+    """Return n functions of n codes, (n, n), one a row, orthogonal, of mean square 1: a constant and Helmert contrasts.
 
-    The constant, then Helmert's contrasts.  Effects are sums of such functions.
+    Effects are sums of products of these functions.
     """
     found = np.zeros((n, n))
     found[0] = 1.0
@@ -242,7 +243,7 @@ def _contrasts(n: int) -> FloatArray:
 def _orthonormal(margin: FloatArray) -> FloatArray:
     """Return the contrasts made orthonormal under a margin (Gram-Schmidt), (n, n), one function a row.
 
-    A fit then begins where features are uncorrelated.
+    The features are then uncorrelated where the fit starts, which speeds it up.
     """
     root = np.sqrt(margin)
     directions, sizes = np.linalg.qr((_contrasts(len(margin)) * root).T)
@@ -261,9 +262,9 @@ def _blocks(columns: Sequence[FloatArray]) -> list[FloatArray]:
 
 
 def _transformed(values: FloatArray, blocks: Sequence[FloatArray]) -> FloatArray:
-    """Multiply a flat table by one matrix along each block of its axes, in order; returns the flat result.
+    """Return a flat table, (cells,), multiplied by one matrix along each block of its axes, in order.
 
-    So the product of all these matrices, (cells, cells), is never made.
+    The (cells, cells) product of all these matrices is never made.
     """
     for block in blocks:
         values = np.asarray((block @ values.reshape(len(block), -1)).T, np.float64)
@@ -281,7 +282,7 @@ class _Observed:
 
     @classmethod
     def of(cls, effects: GLSEffects, basis: _Basis) -> _Observed:
-        """Convert pooled effects to noisy sums of the basis's features, with their noise and orders."""
+        """Convert measured effects to noisy sums of the basis's features, with their stddevs and orders."""
         values, variance, order = (np.zeros(basis.shape) for _ in range(3))
         values.flat[0] = effects.total
         for clique, effect in effects.effects.items():
@@ -296,9 +297,9 @@ class _Observed:
 
 
 def _sums(clique: Clique, effect: FloatArray, basis: _Basis) -> tuple[tuple[slice | int, ...], FloatArray]:
-    """Return where a clique's features lie in the table of all features, and their noisy sums over the rows.
+    """Return where a clique's features lie in the array of all features, and their noisy sums over the rows.
 
-    The sums follow from the clique's pooled effect.  Features are here products of `_contrasts`.
+    The sums are computed from the clique's effect.  These features are products of `_contrasts`, not yet orthonormal.
     """
     for axis, j in enumerate(clique):
         effect = np.moveaxis(np.tensordot(basis.plain[j][1:], effect, axes=(1, axis)), 0, axis)
@@ -307,7 +308,7 @@ def _sums(clique: Clique, effect: FloatArray, basis: _Basis) -> tuple[tuple[slic
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Problem:
-    """The dual of regularised maximum entropy for some features; means and ridges are per row."""
+    """The dual problem of regularised maximum entropy for some features; means and ridges are divided by the rows."""
 
     basis: _Basis
     log_base: FloatArray
@@ -318,7 +319,7 @@ class _Problem:
     def minimum(self, start: FloatArray, scale: FloatArray, *, steps: int, tolerance: float) -> FloatArray:
         """Return the potentials of the measured features, (n,), that minimise the dual, by L-BFGS.
 
-        ``scale``, (n,), makes the variables comparable: the steps are in potentials divided by it.
+        The optimiser's variables are the potentials divided by ``scale``, (n,), so that all have similar curvature.
         """
 
         def evaluate(x: FloatArray) -> tuple[float, FloatArray]:

@@ -1,9 +1,11 @@
-"""A plan of questions over several periods: chosen by the planner or known beforehand, and what its answers say.
+"""The plan of a series of releases: the statistics asked in every period, and how their noisy answers are decoded.
 
-The seam between planner and series: a `Release` of the planner names the questions and leaves a model with groups of values;
-its measurements that are linear in the rows are asked in every period, and `Refit` makes each period's model.
+The planner of single releases, or a public table, chooses the statistics in a first period.  Its `Release` also leaves
+a model with the bins of each column.  Statistics that are linear in the rows are asked again in every period, and
+`Refit` makes each period's model from them.
 
-Answers y_1 ... y_t of one statistic are F x plus noise, so x is estimated by F^-1 y: exactly, whatever rounding made F.
+The answers y = (y_1 ... y_t) of one statistic are F x plus noise.  Here x are its sums by period, and F is the plan's
+matrix by which periods share noise.  So F^-1 y estimates x without bias, also where the entries of F were rounded.
 """
 
 from __future__ import annotations
@@ -38,21 +40,21 @@ if TYPE_CHECKING:
     from synthdp.curator import SeriesRoom
 
 LARGEST = 2.0**60
-"""Decoded sums are scaled to whole numbers below this.  A safety limit, so that they fit 64 bits."""
+"""Decoded sums are scaled to whole numbers below 2^60, so that they fit 64 bits.  A safety limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Repeated:
-    """A statistic that is asked in every period of a plan, and how its noise was added, so that answers can be decoded.
+    """A statistic that is asked in every period of a plan, and the scale of its noise, by which answers are decoded.
 
     Parameters
     ----------
     queries
         The statistic.
     multiplier
-        By which the weighted sums were multiplied before the noise.
+        The whole number by which its sums were multiplied before noise was added.
     sigma
-        Scale of the noise on each answer.
+        Standard deviation of the noise on each answer, in multiplied units.
     """
 
     queries: Statistic
@@ -65,11 +67,11 @@ class Repeated:
         Parameters
         ----------
         factor
-            The plan's matrix by which periods share noise.
+            The plan's matrix by which periods share noise, (periods, periods).
         answers
             (k,) noisy answers of each period so far.
         weights
-            (t,) how often the rows of each of these periods count: all 1 for the sum over all rows so far.
+            (t,) weight of the rows of each of these periods: all 1 for the sum over all rows so far.
         """
         count = len(answers)
         decoder = weights @ np.linalg.inv(factor[:count, :count].astype(np.float64)) / self.multiplier
@@ -88,9 +90,9 @@ def whole_answers(queries: Statistic, sums: FloatArray, stddev: float) -> Measur
     queries
         The statistic.
     sums
-        (k,) noisy sums, in its whole numbers.
+        (k,) noisy sums, as real numbers in the unit of the statistic's whole numbers.
     stddev
-        Standard deviation of their noise.
+        Standard deviation of their noise, in these units.
     """
     most = LARGEST / max(float(np.abs(sums).max(initial=1.0)), 1.0)
     resolution = 2 ** max(0, min(math.ceil(math.log2(LEAST_SIGMA / stddev)), math.floor(math.log2(most))))
@@ -101,16 +103,16 @@ def whole_answers(queries: Statistic, sums: FloatArray, stddev: float) -> Measur
 
 
 def of_fewer_rows(measured: Measurements, times: float) -> Measurements:
-    """Rescale measured distances from independence to a table of fewer rows, as the same fraction of its rows.
+    """Rescale measured distances from independence to another number of rows, as the same fraction of the rows.
 
-    They are asked only once.  Answers of any other kind are returned unchanged.
+    Distances are asked in one period only.  Answers of any other kind are returned unchanged.
 
     Parameters
     ----------
     measured
         Noisy distances.
     times
-        Factor from the present number of rows to the number of rows at the measurement.
+        The number of rows at the measurement over the present number of rows.
     """
     asked = measured.queries
     if not isinstance(asked, MarginalDistances | PairDistances):
@@ -129,22 +131,22 @@ CHOSEN, CHOSEN_AGAIN, KEPT, PUBLIC = (
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AskedPlan:
-    """One plan of a series: its questions, their noise over periods, and the periods in which they are asked.
+    """One plan of a series: its statistics, how periods share their noise, and the periods in which they are asked.
 
     Parameters
     ----------
     start, last
-        The first and the last period that it asks in.
+        The first and the last period in which the plan asks.
     factor
-        The matrix by which periods share noise.
+        The matrix by which its periods share noise, (periods, periods).
     release
-        The release of its first period: its groups of values and its questions.
+        The release of its first period: the bins of each column and the measurements.
     statistics
         The statistics that are asked in every period.
     places
-        Their positions among its measurements.
+        Positions of these statistics among the release's measurements.
     note
-        Who chose the tables, for a receipt.
+        A sentence for a receipt on who chose the tables.
     """
 
     start: int
@@ -157,7 +159,7 @@ class AskedPlan:
 
     @property
     def queries(self) -> list[Statistic]:
-        """The questions that the plan asks in every period."""
+        """The statistics that the plan asks in every period."""
         return [one.queries for one in self.statistics]
 
     def measured(self, answers: Sequence[Sequence[IntArray]], weights: FloatArray) -> tuple[Measurements, ...]:
@@ -166,9 +168,10 @@ class AskedPlan:
         Parameters
         ----------
         answers
-            Noisy answers of all statistics in each period since the start.
+            Noisy answers of all statistics in each period since the plan's start.
         weights
-            (t,) how often the rows of each period since the start count; the first stands for all periods up to it.
+            (t,) weight of the rows of each period since the start; the first period's answers cover all earlier rows
+            too.
         """
         return tuple(
             one.decoded(self.factor, [told[i] for told in answers], weights) for i, one in enumerate(self.statistics)
@@ -177,14 +180,14 @@ class AskedPlan:
     def prefix(self, answers: Sequence[Sequence[IntArray]], *, rows: int | None = None) -> tuple[Measurements, ...]:
         """Return the measurements of all rows so far, in the order of the plan's release.
 
-        Distances from independence are asked only once; they are assumed to be the same fraction of the rows later.
+        Distances from independence are asked once; they are assumed to be the same fraction of the rows later.
 
         Parameters
         ----------
         answers
-            Noisy answers of all statistics in each period since the start.
+            Noisy answers of all statistics in each period since the plan's start.
         rows
-            The number of all rows so far where it is public.
+            The number of all rows so far if it is public, else ``None``.
         """
         found = dict(zip(self.places, self.measured(answers, np.ones(len(answers))), strict=True))
         before, now = self.release.output.total, _rows(found.values(), rows)
@@ -195,10 +198,10 @@ class AskedPlan:
 def choose(
     room: SeriesRoom, mechanism: TableMechanism, stage: Stage, *, factor: IntArray, mu: float
 ) -> tuple[AskedPlan, list[IntArray]]:
-    """Let the mechanism choose tables on all rows so far, and repeat these questions from now on.
+    """Let the mechanism choose tables on all rows so far, and repeat these statistics from now on.
 
-    ``factor`` is the matrix by which periods share noise, ``mu`` what the first answers may cost in Gaussian DP.
-    Costs at most ``mu`` times the factor's cost, for the neighbours of the room's terms.
+    ``factor`` is the matrix by which periods share noise.  ``mu`` is the cost of the first period's answers in Gaussian
+    DP.  Costs at most ``mu`` times the factor's own cost, for the neighbouring relation of the room's terms.
 
     Returns
     -------
@@ -231,27 +234,27 @@ def ask(
     room: SeriesRoom, before: Release[SyntheticModel], places: Sequence[int], parts: Sequence[float], stage: Stage,
     *, factor: IntArray, mu: float, note: str, public: PublicRows | None = None,
 ) -> tuple[AskedPlan, list[IntArray]]:  # fmt: skip
-    """Start a plan of statistics that are already known: from the plan before, or chosen by a public table.
+    """Start a plan of statistics that are already known: from the plan before, or chosen on a public table.
 
-    Costs at most ``mu`` times the factor's cost, for the neighbours of the room's terms.
+    Costs at most ``mu`` times the factor's own cost, for the neighbouring relation of the room's terms.
 
     Parameters
     ----------
     room
-        The curator side of the series, which answers.
+        The curator of the series, which answers.
     before
         A release whose measurements name the statistics.
     places
         Positions of the measurements that are asked.
     parts
-        Fraction of the squared cost of each.
+        Fraction of the squared privacy cost of each.
     stage, factor, mu
-        The periods in which they are asked, the matrix by which these share noise, and what the first answers may cost
-        in Gaussian DP.
+        The periods in which they are asked, the matrix by which these share noise, and the cost of the first period's
+        answers in Gaussian DP.
     note
-        Who chose them.
+        A sentence for a receipt on who chose the tables.
     public
-        Rows of a public table that the answers are weighed against, or None.
+        Rows of a public table, which the fit trusts as far as the answers agree with them; or ``None``.
 
     Returns
     -------
@@ -277,7 +280,7 @@ def ask(
 def chosen_by_public(
     public: Any, schema: Schema, mechanism: TableMechanism, *, mu: float, rows: float | None, adjacency: Adjacency
 ) -> tuple[Release[SyntheticModel], tuple[int, ...], list[float]]:
-    """Let the mechanism choose tables on a public table, at the relative noise of a private one with more rows.
+    """Let the mechanism choose tables on a public table, with the relative noise of a series that has more rows.
 
     Costs nothing: no private row is read.
 
@@ -290,13 +293,14 @@ def chosen_by_public(
     mu
         The largest cost of the first answers of the series, as the mu of Gaussian DP.
     rows
-        About how many times as many rows the series will have; the relative noise is as for that number.
+        The expected number of rows of the series, divided by the public table's; ``None`` counts as 1.
     adjacency
-        The neighbours of the series.
+        The neighbouring relation of the series.
 
     Returns
     -------
-    The release of the public table, which of its measurements are linear in the rows, and the squared cost of each.
+    The release of the public table, the positions of its measurements that are linear in the rows, and the squared
+    privacy cost of each.
     """
     budget = GaussianDP(mu * (1.0 if rows is None else rows))
     with Curator(public, schema=schema, budget=budget, neighbors=adjacency.neighbors) as curator:
@@ -309,21 +313,21 @@ def chosen_by_public(
 def cost_part(measured: Measurements, adjacency: Adjacency) -> float:
     """Return the squared privacy cost of a measurement, (sensitivity / noise)^2, up to a common factor.
 
-    Budgets of later periods are divided in these proportions.
+    The budgets of later periods are divided in these proportions.
     """
     moves = adjacency.sensitivity(measured.queries).l2 * measured.resolution
     return (moves / measured.noise.scale) ** 2
 
 
 def rows_between(later: Sequence[Measurements], earlier: Sequence[Measurements]) -> tuple[Measurements, ...]:
-    """Return a measurement of the rows that arrived between two plans: the difference of their row counts.
+    """Return the number of rows that arrived between two plans as a measurement: the difference of their row counts.
 
-    Nothing else is known of the first period of the later plan alone, as the tables of the plans differ.
+    The tables of the two plans differ, so no other difference can be computed.  Return () where row counts are public.
 
     Parameters
     ----------
     later, earlier
-        The measurements of all rows by each plan; none where the number of rows is public.
+        The measurements of all rows by each plan.
     """
     both = [next((one for one in some if isinstance(one.queries, Total)), None) for some in (later, earlier)]
     now, before = both
@@ -335,9 +339,9 @@ def rows_between(later: Sequence[Measurements], earlier: Sequence[Measurements])
 
 
 def correlation_of(plans: Sequence[AskedPlan], periods: int) -> FloatArray:
-    """Return the correlation of errors of the sums over all rows up to each period, (periods, periods).
+    """Return the (periods, periods) correlation of the noise of running totals, the sums over all rows up to each period.
 
-    Changes between periods get error bars by it.  Plans have independent noise, so that it is 0 between them.
+    The error bar of a change between two periods needs it.  Totals of different plans have independent noise: 0.
     """
     found = np.eye(periods)
     for plan in plans:
@@ -351,9 +355,9 @@ def correlation_of(plans: Sequence[AskedPlan], periods: int) -> FloatArray:
 
 
 def _rows(measured: Any, rows: int | None) -> float:
-    """Return the number of all rows so far: the public one, else the measured one, else 1.
+    """Return the number of all rows so far, at least 1: the public one, else the measured one.
 
-    It is at least 1, since noise may make it negative and the caller divides by it.
+    The caller divides by it, and noise may make it negative.  It is 1 if no row count was measured.
     """
     if rows is not None:
         return max(1.0, float(rows))

@@ -1,4 +1,4 @@
-"""Marginals: how many rows fall in each cell of the tables of some columns."""
+"""Marginals: how many rows fall in each cell of the contingency tables of some columns."""
 
 from __future__ import annotations
 
@@ -34,25 +34,23 @@ from synthdp.queries.products import ProductSums
 from synthdp.queries.protocol import Statistic
 
 MOST_CELLS = 65_536
-"""Most cells of a table from which several smaller ones are summed: its cells are numbered in two bytes.  A safety
-limit of memory.
-"""
+"""Most cells of a table from which several smaller ones are summed: 2^16, so that a cell's number takes two bytes.  A
+safety limit of memory."""
 
 FEW_TABLES = 2
-"""More tables than this are summed from a larger one together, by matrix products instead of one by one.  The counts
-are the same.  Tuned for speed; not measured.
-"""
+"""Up to this many tables are summed from a larger one one by one; more are summed together by matrix products.  The counts
+are the same.  Tuned for speed; not measured."""
 
 SLAB = 1 << 20
-"""Rows counted at a time, so that packed columns stay small.  A safety limit of memory."""
+"""Rows counted at a time, so that packed columns of all of them are never in memory.  A safety limit of memory."""
 
 
 def count_tables(codes: Codes, shape: Sequence[int], cliques: Sequence[Clique]) -> Totals:
     """Return how many rows fall in each cell of the tables of some cliques, one flat table after the other.
 
-    Columns are packed into few numbers of one byte, as many columns in each as fit.  One pass over two such numbers
-    counts all pairs of columns between them; the pairs are then summed out of its table.  With few rows, where a table
-    costs more than the rows, fewer columns are packed.  The counts are the same, whatever is packed.
+    Several columns are packed into one number, as many as fit one byte.  One pass over two such numbers counts the
+    joint table of their columns; the tables of pairs between them are sums of it.  With few rows, where a joint table
+    costs more than the rows, fewer columns are packed.  Packing does not change the counts.
 
     Parameters
     ----------
@@ -103,15 +101,15 @@ def weighted_tables(
 ) -> list[FloatArray]:
     """Return the sum of the rows' weights in each cell of the tables of some cliques, (cells,) each, flat in C order.
 
-    Columns are packed as in `count_tables`, so that few passes over the rows do for all tables; sums are rounded as
-    their order has it.
+    Columns are packed as in `count_tables`, so that few passes over the rows serve all tables.  Packing changes the
+    order of summation, and so the rounding errors.
 
     Parameters
     ----------
     codes, shape, cliques
         As in `count_tables`.
     weights
-        (n,) of the rows.
+        (n,) weights of the rows.
     """
     found = dict(_tables(codes, shape, cliques, weights))
     return [np.asarray(found[i], np.float64) for i in range(len(cliques))]
@@ -120,9 +118,9 @@ def weighted_tables(
 def _tables(
     codes: Codes, shape: Sequence[int], cliques: Sequence[Clique], weights: FloatArray | None = None
 ) -> Iterator[tuple[int, AnyArray]]:
-    """Yield the position and the flat table of every clique, (cells,), small cliques first.
+    """Yield the position of every clique and its flat table, (cells,); cliques of fewer columns come first.
 
-    Tables hold counts of rows, or sums of their ``weights``, (n,).
+    A table holds counts of rows, or sums of their ``weights``, (n,).
     """
     most_cells = min(MOST_CELLS, len(codes))
     for ways in sorted({len(clique) for clique in cliques}):
@@ -136,9 +134,9 @@ def _tables_in_packs(
     codes: Codes, shape: Sequence[int], cliques: Sequence[Clique], members: Sequence[int], packs: Sequence[Clique],
     weights: FloatArray | None,
 ) -> Iterator[tuple[int, AnyArray]]:  # fmt: skip
-    """Yield the positions and flat tables, (cells,), of the cliques at ``members``, from packed columns.
+    """Yield the positions and flat tables, (cells,), of the cliques at ``members``, counted from packed columns.
 
-    Cliques whose columns lie in the same packs are summed out of one count.
+    One count of the joint table serves all cliques whose columns lie in the same packs.
     """
     pack_of = {j: p for p, columns in enumerate(packs) for j in columns}
     groups: dict[Clique, list[int]] = {}
@@ -167,9 +165,10 @@ def _tables_in_packs(
 def _between_packs(
     table: AnyArray, packs: Sequence[Clique], shape: Sequence[int], cliques: Mapping[int, Clique]
 ) -> Iterator[tuple[int, AnyArray]]:
-    """Yield the number and flat table, (cells,), of cliques with one column in each pack, from the packs' joint table.
+    """Yield the position and flat table, (cells,), of cliques with one column in each pack, from the packs' joint table.
 
-    All at once, each axis times the indicators of its columns' cells: counts are whole numbers below 2^53, so exact.
+    All are summed at once: each axis is multiplied by the indicators of its columns' codes.  Sums of counts are whole
+    numbers below 2^53, so they are exact.
     """
     sums: AnyArray = table.reshape([math.prod(shape[j] for j in pack) for pack in packs]).astype(np.float64)
     axis: dict[int, int] = {}
@@ -191,13 +190,13 @@ def _between_packs(
 
 @cache
 def _indicators(sizes: tuple[int, ...]) -> FloatArray:
-    """Return, for each cell of a table, the indicator of its cell on each axis, (cells, sum of sizes)."""
+    """Return, for each cell of a table, one indicator of its code for each axis, side by side: (cells, sum of sizes)."""
     cells = np.indices(sizes).reshape(len(sizes), -1)
     return np.concatenate([np.eye(size)[cell] for size, cell in zip(sizes, cells, strict=True)], axis=1)
 
 
 def pack(columns: Sequence[int], shape: Sequence[int], cells: int) -> list[Clique]:
-    """Divide columns into packs whose joint tables have at most ``cells`` cells (or one column).
+    """Divide columns into packs whose joint tables have at most ``cells`` cells; a larger column is a pack by itself.
 
     One count of a few packs then serves all tables between their columns.  First fit, largest first.
     """
@@ -214,7 +213,7 @@ def pack(columns: Sequence[int], shape: Sequence[int], cells: int) -> list[Cliqu
 
 
 def margin_of(table: AnyArray, columns: Clique, kept: Clique) -> AnyArray:
-    """Sum a table whose axes are ``columns`` to the flat table of the columns ``kept``, (cells,), in their order."""
+    """Return the flat table, (cells,), of the columns ``kept`` in their order, summed from a table with axes ``columns``."""
     axes = [columns.index(j) for j in kept]
     rest = tuple(axis for axis in range(len(columns)) if axis not in axes)
     order = np.argsort(np.argsort(axes, kind="stable"), kind="stable")
@@ -222,14 +221,14 @@ def margin_of(table: AnyArray, columns: Clique, kept: Clique) -> AnyArray:
 
 
 def _ravel(codes: Codes, shape: Sequence[int], columns: Clique) -> AnyArray:
-    """Return the (rows,) cell numbers of some columns' codes."""
+    """Return the cell number of each row in the table of some columns, (rows,), in C order."""
     return _combine([codes[:, j] for j in columns], [shape[j] for j in columns])
 
 
 def _combine(parts: Sequence[AnyArray], sizes: Sequence[int]) -> AnyArray:
-    """Return one flat number per row, (rows,), in C order, from several numbers below ``sizes``.
+    """Return one flat number per row, (rows,), in C order, from several numbers; number i is below ``sizes[i]``.
 
-    In the narrowest type, as packed columns of many rows are held at once.
+    The type is the narrowest that holds them, because packed columns of many rows are in memory at once.
     """
     dtype = np.min_scalar_type(max(math.prod(sizes) - 1, 0, *sizes[1:]))  # holds every number and every factor
     if dtype == np.uint64:
@@ -253,7 +252,8 @@ def _count(cells: AnyArray, size: int, weights: FloatArray | None) -> AnyArray:
 class Marginals(LinearFamily):
     """The contingency tables of several cliques of columns, one after the other, each flat in C order.
 
-    One record lies in one cell of each table, so adding it changes c tables by one count: l1 = l2^2 = c.
+    One record lies in one cell of each table.  So adding it changes c counts by 1, one in each of c tables: l1 = l2^2 =
+    c.
 
     Parameters
     ----------
@@ -290,7 +290,7 @@ class Marginals(LinearFamily):
 
     @property
     def k(self) -> int:
-        """Number of cells in all."""
+        """Number of cells of all tables together."""
         return sum(self.sizes)
 
     @property
@@ -300,33 +300,33 @@ class Marginals(LinearFamily):
 
     @property
     def bounds(self) -> RecordBounds:
-        """The sensitivity: a record adds 1 to one cell of each table; a replaced one also takes 1 from another."""
+        """The sensitivity: a record adds 1 to one cell of each table; replacing it may also take 1 from another cell."""
         c = len(self.cliques)
         return RecordBounds(Norms(c, c, 1), _moves(2 * sum(size > 1 for size in self.sizes)))
 
     @property
     def offsets(self) -> IntArray:
-        """(c + 1,) the positions in the answers where each table begins, and the end."""
+        """(c + 1,) position in the answers at which each of c tables begins, then the number of all cells."""
         return frozen(np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64))
 
     def cells(self, codes: Codes) -> IntArray:
-        """Return each row's position in the answers for every table, (n, c)."""
+        """Return the position in the answers of each row's cell in every table, (n, c)."""
         flat = [self.domain.ravel(codes, clique) for clique in self.cliques]
         return np.column_stack(flat) + self.offsets[:-1]
 
     def features(self, codes: Codes) -> Features:
-        """Return the indicators of each row's cells, (n, k): 1 in one cell of each table."""
+        """Return what each row adds to each cell, (n, k): 1 in one cell of each table, else 0."""
         features = np.zeros((len(codes), self.k), np.int64)
         np.put_along_axis(features, self.cells(codes), 1, axis=1)
         return features
 
     def sums(self, codes: Codes) -> Totals:
-        """Return the counts of some rows in all cells, (k,)."""
+        """Return the number of given rows in each cell of all tables, (k,)."""
         return count_tables(codes, self.domain.shape, self.cliques)
 
     @property
     def counted(self) -> Marginals:
-        """The tables whose counts determine the answers: these; see `counted_tables`."""
+        """The tables whose counts determine the answers, here these tables themselves; see `counted_tables`."""
         return self
 
     def of_tables(self, counts: Totals) -> Totals:
@@ -334,7 +334,7 @@ class Marginals(LinearFamily):
         return counts
 
     def add_sums(self, totals: Totals, codes: Codes, *, adding: AbstractContextManager[object]) -> None:
-        """Add the counts of some rows to ``totals``, (k,); see `AddingStatistic`."""
+        """Add the number of given rows in each cell to ``totals``, (k,), in place, holding the lock ``adding``."""
         add_tables(totals, codes, self.domain.shape, self.cliques, adding=adding)
 
     def split(self, answers: AnyArray) -> list[AnyArray]:
@@ -342,7 +342,7 @@ class Marginals(LinearFamily):
         return np.split(answers, self.offsets[1:-1])
 
     def noisy_tables(self, answers: FloatArray, stddev: float) -> list[NoisyTable]:
-        """Return (k,) noisy answers as one table per clique, for a fit; see `TellsNoisyTables`."""
+        """Return (k,) noisy answers as one table per clique, for a fit."""
         return [
             NoisyTable(
                 clique=tuple(sorted(clique)),
@@ -360,9 +360,9 @@ class Marginals(LinearFamily):
         *,
         rows: tuple[float, float],  # noqa: ARG002
     ) -> ProductSums | None:
-        """Return the noisy table of some columns, from the smallest measured table that has all of them.
+        """Return the noisy table of some columns, summed from the smallest measured table that has all of them.
 
-        ``None`` if no table has.  See `TellsTables`.
+        Return ``None`` if no table has all of them.
         """
         if not set(names) <= set(self.domain.names):
             return None
@@ -382,12 +382,15 @@ class Marginals(LinearFamily):
 
 
 def _moves(cells: int) -> Norms:
-    """Return the norms of a change by 1 in each of ``cells`` cells, as a replaced row makes it in two of each table."""
+    """Return the norms of a change by 1 in each of ``cells`` counts.
+
+    Replacing a row changes up to two counts of each table: it leaves one cell and enters another.
+    """
     return Norms(cells, cells, min(cells, 1))
 
 
 def all_cliques(domain: Domain, order: int) -> tuple[Clique, ...]:
-    """Return all sets of ``order`` columns."""
+    """Return all sets of ``order`` columns, as increasing positions."""
     return tuple(itertools.combinations(range(len(domain)), order))
 
 
@@ -403,15 +406,15 @@ def marginals(domain: Domain, cliques: Iterable[Sequence[str]]) -> Marginals:
 
 @runtime_checkable
 class OfTables(Statistic, Protocol):
-    """A statistic whose answers follow from some tables' counts: any source that counts tables can answer it."""
+    """A statistic that is computed from counts of tables alone, so that any source that counts tables can answer it."""
 
     @property
     def counted(self) -> Marginals:
-        """The tables from whose counts of rows the answers follow."""
+        """The tables whose counts of rows determine the answers."""
         ...
 
     def of_tables(self, counts: Totals) -> Totals:
-        """Return the (k,) answers from the counts of rows in the tables' cells, one flat table after the other."""
+        """Return the (k,) answers from the counts of rows in all cells, one flat table after the other."""
         ...
 
 

@@ -1,7 +1,7 @@
 """What the curator can be asked: integer statistics of a table, with exact bounds on what one record changes.
 
-A statistic is computed in two steps, so that rows may live in chunks or on other machines: ``sums`` is additive over
-rows, ``finish`` is a function of the sums.  For linear queries ``finish`` is the identity.
+A statistic is computed in two steps, so that rows may live in chunks or on other machines.  ``sums`` is additive over
+rows; ``finish`` computes the answers from the sums over all rows.  For linear queries ``finish`` is the identity.
 """
 
 from __future__ import annotations
@@ -21,18 +21,19 @@ if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
 CHUNK_CELLS = 4_000_000
-"""Most feature values in memory at once while summing over rows.  A safety limit."""
+"""Most feature values (rows times queries) in memory at once while rows are summed.  A safety limit of memory."""
 
 LARGEST_TABLE = 2**34
-"""Most rows of a table for which every sum is guaranteed to fit 63 bits.  A safety limit."""
+"""Most rows of a table for which every sum is guaranteed to fit 63 bits.  More would allow smaller features only.  A
+safety limit."""
 
 MOST_ANSWERS = 2**31
-"""Most numbers that noise is added to at once: 16 GiB of them.  A safety limit of memory."""
+"""Most answers that noise is added to at once: 16 GiB as 8-byte numbers.  A safety limit of memory."""
 
 
 @runtime_checkable
 class Bounded(Protocol):
-    """k whole numbers computed from a table, which move by a bounded amount between neighbours."""
+    """k whole numbers computed from a table; replacing or adding one record changes them by a bounded amount."""
 
     @property
     def k(self) -> int:
@@ -41,7 +42,7 @@ class Bounded(Protocol):
 
     @property
     def denominator(self) -> int:
-        """The whole number that stands for 1 in an answer."""
+        """The whole number that stands for 1 in an answer, so that fractions are computed as whole numbers."""
         ...
 
     @property
@@ -66,15 +67,15 @@ class KeyStatistic(Bounded, Protocol):
 
 @runtime_checkable
 class Statistic(Bounded, Protocol):
-    """k whole numbers computed from the cells that a table's rows lie in; what the curator can be asked."""
+    """k whole numbers computed from the bins that a table's rows lie in; what the curator can be asked."""
 
     @property
     def domain(self) -> Domain:
-        """Which columns are read, and in which cells."""
+        """The columns that are read, and the bins of each."""
         ...
 
     def sums(self, codes: Codes) -> Totals:
-        """Return partial sums over some rows, (n, d) codes.
+        """Return the sums over some rows, given as (n, d) bin codes; their length is the statistic's own.
 
         They add up over all rows, so that rows may come in chunks.
         """
@@ -87,7 +88,7 @@ class Statistic(Bounded, Protocol):
 
 @runtime_checkable
 class AddingStatistic(Statistic, Protocol):
-    """A statistic of perhaps millions of sums, which are added in place to one array that several threads share."""
+    """A statistic of perhaps millions of sums; several threads add to one shared array in place."""
 
     @property
     def cells_added(self) -> int:
@@ -101,34 +102,37 @@ class AddingStatistic(Statistic, Protocol):
 
 @runtime_checkable
 class LinearQueries(Statistic, Protocol):
-    """k linear queries given by one record map phi: cell -> Z^k; q(D) is the sum of phi over the rows of D."""
+    """k linear queries q(D) = sum of phi(row) over the rows of D, where phi maps a row's bins to k whole numbers."""
 
     def features(self, codes: Codes) -> Features:
-        """Return what each row adds to each query, phi of its cells: (n, d) codes -> (n, k)."""
+        """Return phi of each row, what it adds to each query: (n, k) whole numbers from (n, d) bin codes."""
         ...
 
 
 @runtime_checkable
 class CellCounting(Protocol):
-    """A statistic some of whose answers count the rows in one cell of a column, such as rows out of its domain."""
+    """A statistic some of whose answers count the rows in one bin of a column, such as the out-of-domain bin."""
 
     @property
     def domain(self) -> Domain:
-        """Which columns are read, and in which cells."""
+        """The columns that are read, and the bins of each."""
         ...
 
     def place_of(self, column: int, cell: int) -> int | None:
-        """Return the position of the answer that counts the rows in one cell of a column; ``None`` if none does."""
+        """Return the position of the answer that counts the rows in bin ``cell`` of a column; ``None`` if there is none."""
         ...
 
 
 @runtime_checkable
 class Scaled(Protocol):
-    """A statistic whose tables are each scaled by a whole number of their own, so that their noise differs in rows."""
+    """A statistic whose tables are each multiplied by a whole number of their own.
+
+    All answers get the same noise, so a table with a larger factor has less noise in rows.
+    """
 
     @property
     def ones(self) -> Sequence[int] | IntArray:
-        """For each table the whole number, at least 1, by which a count of one row (or person) is multiplied."""
+        """(tables,) the factor of each table, at least 1: what one row (or person) adds to a count of that table."""
         ...
 
 
@@ -145,7 +149,7 @@ class InUnit(Protocol):
 def about_keys(statistic: Statistic | KeyStatistic) -> TypeIs[KeyStatistic]:
     """Return whether a statistic is about record keys.
 
-    Looks at its type only, since reading properties may be costly.
+    Only its type is looked at, since properties may be costly to compute.
     """
     return hasattr(type(statistic), "key_totals")
 
@@ -157,14 +161,16 @@ def unit_of(queries: Bounded) -> str:
 
 
 def noise_range(queries: Bounded, stddev: float) -> tuple[float, float]:
-    """Return the smallest and largest standard deviation of any answer's noise, in the unit of `unit_of`.
+    """Return the smallest and largest standard deviation of any answer's noise, in the unit of `unit_of`, such as rows.
+
+    They differ for a `Scaled` statistic only.
 
     Parameters
     ----------
     queries
         The queries that were answered.
     stddev
-        Standard deviation of the noise on each number, in multiples of the denominator.
+        Standard deviation of the noise on each number, after division by the denominator.
     """
     family = getattr(queries, "family", queries)
     if not isinstance(family, Scaled):
@@ -174,7 +180,7 @@ def noise_range(queries: Bounded, stddev: float) -> tuple[float, float]:
 
 
 def real_answers(queries: Bounded, values: Totals | IntArray) -> np.ndarray:
-    """Return whole-number answers as real numbers, divided by the denominator."""
+    """Return whole-number answers as real numbers, (k,): divided by the denominator."""
     return np.asarray(values / float(queries.denominator), np.float64)
 
 

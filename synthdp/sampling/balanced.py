@@ -1,8 +1,8 @@
-"""Balanced sampling: rows with low-order tables that are nearer to the distribution's than with independent draws.
+"""Balanced sampling: rows whose low-order tables are nearer to the distribution's than those of independent draws.
 
 Sampling error is a large part of the error of a good model.  So more rows than wanted are drawn and repeatedly halved.
 Of two similar rows, the row that brings the tables closer to half of the counts stays.  If time allows, the tables
-include finer intervals inside coarse bins.  The module works with every distribution that can be sampled.
+include finer intervals inside coarse bins.  Every distribution that can be sampled will do.
 """
 
 from __future__ import annotations
@@ -20,62 +20,62 @@ from synthdp.distribution.protocol import Distribution, Evidence
 from synthdp.randomness import Generator
 
 FEWEST_AT_ONCE, MOST_AT_ONCE = 4, 64
-"""Limits on the number of row pairs that are decided in one batch, from the same counts.  The number is half the cells
-of a mean table, within these limits.  Tuned: tables of 4 cells (NLTCS) lose a third of the gain with 32 pairs at once;
-tables of 50 and more lose 2 % with 64."""
+"""Limits on the number of row pairs in one batch; all pairs of a batch are decided from the same counts.  Between the
+limits a batch has half the cells of a mean table.  Tuned: tables of 4 cells (NLTCS) lose a third of the gain with 32
+pairs at once; tables of 50 and more lose 2 % with 64."""
 
 FEWEST_CELLS = 1000
-"""A table with more cells than this, and more cells than decisions, is not balanced: few of its cells would occur
-twice.  More takes time for such cells, less leaves out tables of small samples.  Tuned; not measured."""
+"""A table with more cells than this and more cells than row pairs is not balanced, since few of its cells would occur
+twice.  A larger value takes time for such cells; a smaller one leaves out tables of small samples.  Tuned; not
+measured."""
 
 CELLS_A_DECISION = 8
-"""Rows are not halved if two-column tables have more than this many cells for each decision, which of two rows stays.
-Tuned: at 13 cells, halving takes 5 % off the error of these tables but as long as the fit; at 2 cells it takes off a
-third."""
+"""Rows are not halved if two-column tables have more than this many cells for each pair of rows to decide.  Tuned: at 13
+cells a pair, halving takes 5 % off the error of these tables but as long as the fit; at 2 cells it takes off a third.
+"""
 
 DECISIONS_A_CELL = 4
-"""A three-column table is balanced if there are at least this many decisions for each of its cells.  Fewer would let
-large tables of triples disturb the balance of pairs.  Tuned; not measured."""
+"""A three-column table is balanced if there are at least this many row pairs for each of its cells.  With fewer pairs,
+large tables would disturb the balance of two-column tables.  Tuned; not measured."""
 
 LOOKS = 1
-"""Number of times that the decisions of the last halving are revised.  Tuned: a second pass takes 1 to 2 % more off the
-error."""
+"""Number of times that the decisions of the last halving are revised.  Tuned: a second revision takes 1 to 2 % more off
+the error."""
 
 WORK, WORK_OF_TRIPLES = 30_000_000, 2_000_000
-"""Most table cells that all halvings look up, about .3 seconds; then the limit for three-column tables, in the last
-halving only.  Rows beyond the first limit are plain draws, because their sampling error is small.  A safety limit of
-time."""
+"""Most table cells that all halvings look up together (about 0.3 seconds), and most for three-column tables, in the last
+halving only.  Samples of more rows than the first allows are plain draws, as their sampling error is small.  A safety
+limit of time."""
 
 MOST_CELLS, REMEMBERED = 2**24 - 1, 5_000_000
-"""First, the most cells of all tables; 32-bit floats hold cell numbers up to this exactly (derived: 2^24).  Second, the
-most cell numbers that are stored to revise decisions, 80 MB. A safety limit of memory."""
+"""First, the most cells of all balanced tables together, 2^24 - 1: 32-bit floats hold cell numbers up to 2^24 exactly
+(derived).  Second, the most cell numbers that are stored to revise decisions, 80 MB.  A safety limit of memory."""
 
 NUMBERED = 150_000
 """Number of cell numbers that are computed in one block, about what a processor's cache holds.  More would leave the
 cache, fewer would make many small products.  Tuned; not measured."""
 
 WORK_OF_ROW = 15
-"""Cost to draw and sort one row, as a number of cell lookups, by which narrow tables get fewer halvings.  Tuned; not
+"""Time to draw and sort one row, in cell lookups.  It limits the halvings of tables with few columns.  Tuned; not
 measured."""
 
 MOST_HALVINGS, MOST_INSIDE = 3, 2
-"""Most halvings in all, and most halvings at the end that also balance intervals inside coarse bins.  Each later
-halving counts twice as much for the squared error as the one before, so that more gain little for twice the rows.
-Tuned; not measured."""
+"""Most halvings in all, and most halvings at the end that also balance intervals inside coarse bins.  A later halving
+halves the imbalance of an earlier one, so one more gains little, for twice the rows.  Tuned; not measured."""
 
 MOST_BALANCE = 16.0
-"""Largest value of the ``balance`` parameter, a multiple of the usual work; more work would gain nothing.  A safety
-limit."""
+"""Largest value of the ``balance`` parameter: at most this many times the usual time is spent.  A safety limit."""
 
 WORK_INSIDE = 2_000_000
-"""Most cells of tables inside coarse bins that one halving looks up.  Only the last halvings, of the fewest rows, fit
-within it.  A safety limit of time."""
+"""Most cells of tables of intervals inside coarse bins that one halving looks up.  A halving has twice the rows of the
+next one, so only the last halvings stay within it.  A safety limit of time."""
 
 
 LEAST_ALIKE = 2 / 3
-"""Intervals inside coarse bins are balanced if at least this share of pairs of rows lie in the same bins.  Tables of bins
-then leave most decisions free.  Tuned (docs/benchmarks/sweep.md): at shares of nearly 1 the variance of fine tables
-falls by a fourth, at .5 to .8 it stays within a tenth, at 0 it mostly grows, by up to a fifth."""
+"""Intervals inside coarse bins are balanced if at least this fraction of the pairs of rows lie in the same coarse bins.
+Tables of coarse bins do not decide such pairs, so they are free.  Tuned (docs/benchmarks/sweep.md): at fractions near
+1 the variance of fine tables falls by a fourth, at .5 to .8 it stays within a tenth, at 0 it mostly grows, by up to a
+fifth."""
 
 
 class Inside(NamedTuple):
@@ -108,8 +108,8 @@ def balanced_inside(
     """Draw rows whose low-order tables are close to the distribution's.
 
     Up to 16 times as many rows are drawn and then halved.  Where most pairs of rows share their coarse bins, the last
-    halvings balance intervals inside these, too, if there is time.  Expected counts are the distribution's,
-    because each row of a pair is equally likely to stay.
+    halvings also balance intervals inside these bins, if there is time.  Each row of a pair is equally likely to stay,
+    so expected counts are the distribution's.
 
     Parameters
     ----------
@@ -149,9 +149,9 @@ def balanced_inside(
 
 
 def _halvings(rows: int, shape: Sequence[int], balance: float) -> int:
-    """Return the number of halvings, 0 to 4, as many as the work allows: each takes twice the rows.
+    """Return the number of halvings, 0 to 4: as many as `WORK` allows, since each needs twice the rows of the next.
 
-    It is 0 if the tables are too large to gain, and for one row, one column or ``balance`` 0.
+    It is 0 if the tables are too large to gain (`CELLS_A_DECISION`), for one row or column, and for ``balance`` 0.
     """
     if rows == 1 or len(shape) < 2 or balance == 0:
         return 0
@@ -162,16 +162,17 @@ def _halvings(rows: int, shape: Sequence[int], balance: float) -> int:
 
 
 def _halvings_inside(rows: int, columns: int, balance: float) -> int:
-    """Return how many of the last halvings, of the fewest rows, may balance intervals inside coarse bins.
+    """Return how many halvings may also balance intervals inside coarse bins; they are the last ones.
 
-    Each may look up `WORK_INSIDE` cells, times ``balance``.
+    Each of them may look up at most `WORK_INSIDE` times ``balance`` cells.  ``rows`` is the number of rows that are
+    wanted.
     """
     work = 2 * math.comb(columns, 2) * rows
     return sum(work * 2**number <= balance * WORK_INSIDE for number in range(MOST_INSIDE + (balance > 1)))
 
 
 def _cells_of_pairs(shape: Sequence[int], decisions: int) -> list[int]:
-    """Return the number of cells of each two-column table that is small enough to be balanced with this many decisions.
+    """Return the number of cells of each two-column table that is small enough to balance by ``decisions`` pairs of rows.
 
     The caller compares the sum with `CELLS_A_DECISION` to decide whether rows are halved.
     """
@@ -211,10 +212,7 @@ def halved(codes: Codes, shape: Sequence[int], rng: Generator, *, left: int = 0,
 def _kept_outside(
     codes: Codes, pairs: _Pairs, shape: Sequence[int], rng: Generator, *, left: int, balance: float
 ) -> IntArray:
-    """Return the positions of the half of the rows that stays, (m,), by the tables of coarse bins alone.
-
-    This is what `halved` keeps.
-    """
+    """Return the positions of the rows that stay, (m,) of (2m,): one halving that balances tables of coarse bins alone."""
     tables = _numbering(shape, _balanced_tables(shape, pairs.different, left=left, balance=balance))
     return _kept(codes, pairs, tables, rng, left=left, balance=balance)
 
@@ -222,9 +220,9 @@ def _kept_outside(
 def _kept_inside(
     codes: Codes, cells: Codes, shape: Sequence[int], inside: Inside, rng: Generator, *, left: int, balance: float
 ) -> IntArray:
-    """Return the positions of the half of the rows that stays, (m,), balanced inside coarse bins too.
+    """Return the positions of the rows that stay, (m,) of (2m,): one halving that balances intervals inside coarse bins too.
 
-    This is one step of `halved` with extra two-column tables of intervals.
+    The two-column tables of intervals are added to the tables of coarse bins.
     """
     d = len(shape)
     of_cells = [classes[cells[:, j]] for j, classes in enumerate(inside.classes)]
@@ -266,10 +264,10 @@ class _Pairs(NamedTuple):
 
 
 def _similar(codes: Codes, shape: Sequence[int], order: IntArray) -> _Pairs:
-    """Return pairs of similar rows, so that every row is in one pair; their number must be even.
+    """Return pairs of similar rows such that every row is in one pair; the number of rows must be even.
 
-    Equal rows are paired first.  Remaining rows are paired if they agree in all columns except the last of ``order``,
-    then except the last two, and so on.
+    Equal rows are paired first.  Then rows are paired that agree in all columns except the last of ``order``, then
+    except the last two, and so on.
     """
     columns = [np.ascontiguousarray(narrow(codes[:, j], shape[j])) for j in order]
     left = np.lexsort(columns[::-1])  # numbers of one or two bytes are sorted by their digits: three times as fast
@@ -298,7 +296,7 @@ def _similar(codes: Codes, shape: Sequence[int], order: IntArray) -> _Pairs:
 def _kept(codes: Codes, pairs: _Pairs, tables: _Tables, rng: Generator, *, left: int, balance: float) -> IntArray:
     """Return the positions of the rows that stay, (m,), one of each of m pairs, in random order if no halving follows.
 
-    Pairs of different rows are decided in random order.  A halving that follows sorts the rows anyway.
+    Pairs of different rows are decided in random order.  A halving that follows sorts the rows, so that order is lost.
     """
     looks = 0 if left else max(LOOKS, round(LOOKS * balance))
     at_once = tables.at_once * 2**left
@@ -312,7 +310,8 @@ def _kept(codes: Codes, pairs: _Pairs, tables: _Tables, rng: Generator, *, left:
 def _decide(first: Codes, second: Codes, tables: _Tables, rng: Generator, *, at_once: int, looks: int) -> BoolArray:
     """Return for each pair of rows whether the second row stays, (pairs,), chosen to keep all tables balanced.
 
-    Ties are decided by coin tosses.  Batches have ``at_once`` pairs, and all decisions are revised ``looks`` times.
+    The first batch and ties are decided by coin tosses.  A batch has ``at_once`` pairs; all decisions are revised
+    ``looks`` times.
     """
     surplus = np.zeros(tables.cells, np.int32)
     kept = np.where(
@@ -338,9 +337,9 @@ def _decide(first: Codes, second: Codes, tables: _Tables, rng: Generator, *, at_
 
 
 class _Tables(NamedTuple):
-    """Holds the numbering of the cells of all balanced tables.
+    """Holds the numbers of the cells of all balanced tables.
 
-    A cell's number is the sum of factors times codes, plus an offset.
+    A cell's number is the sum over columns of factor times code, plus the offset of its table.
 
     Parameters
     ----------
@@ -355,16 +354,16 @@ class _Tables(NamedTuple):
 
     @property
     def at_once(self) -> int:
-        """Return the number of row pairs in one batch: half the cells of a mean table, within limits.
+        """Return the number of row pairs in one batch: half the cells of a mean table, from 4 to 64.
 
-        A batch decides all its pairs on the same surplus, so larger ones are faster but balance less.
+        All pairs of a batch are decided from the same counts, so larger batches are faster but balance less.
         """
         of_mean: int = self.cells // (2 * max(self.factors.shape[1], 1))
         return min(max(of_mean, FEWEST_AT_ONCE), MOST_AT_ONCE)
 
 
 class _Cells(NamedTuple):
-    """Holds the numbers of the cells in which the two rows of each pair differ.
+    """Holds, for each pair of rows, the cells that only one of the two rows lies in: a decision changes their counts alone.
 
     Parameters
     ----------
@@ -385,7 +384,7 @@ class _Cells(NamedTuple):
 def _blocks_of_cells(first: Codes, second: Codes, tables: _Tables, at_once: int) -> Iterator[tuple[int, _Cells]]:
     """Yield batches of at most ``at_once`` pairs: the position of the batch's first pair, and the cells of its pairs.
 
-    Cell numbers are computed in larger blocks by one matrix product, for speed.
+    Cell numbers are computed for many batches by one matrix product, for speed.
     """
     many = at_once * max(1, NUMBERED // (at_once * max(tables.factors.shape[1], 1)))
     ones = np.ones((min(many, len(first)), 1), np.float32)
@@ -406,8 +405,8 @@ def _blocks_of_cells(first: Codes, second: Codes, tables: _Tables, at_once: int)
 def _excess(surplus: AnyArray, cells: _Cells) -> IntArray:
     """Return for each pair the summed surplus of the first row's cells minus the second row's, (pairs,), in rows.
 
-    The surplus of a cell is its rows that stayed minus its rows that went.  If the result is above 0 the first row
-    should go, else the second.
+    The surplus of a cell is its number of rows that stayed minus its rows that went.  If the result is above 0, the
+    first row should go, else the second.
     """
     sums = np.zeros(len(cells.first) + 1, np.int64)
     excess = surplus.take(cells.first)
@@ -418,18 +417,19 @@ def _excess(surplus: AnyArray, cells: _Cells) -> IntArray:
 
 
 def _add(surplus: AnyArray, cells: _Cells, change: AnyArray) -> None:
-    """Add a change to the surplus of the first rows' cells, and subtract it from the second rows' cells, in place.
+    """Add ``change`` to the surplus of the first rows' cells and subtract it from the second rows' cells, in place.
 
-    It books decisions: 1 for a first row that stays, -1 for one that goes; twice as much for a decision that turns.
+    It records decisions: 1 for a first row that stays, -1 for one that goes; twice as much for a decision that is
+    reversed.
     """
     np.add.at(surplus, cells.first, change)  # fast for vectors alone, all of one type
     np.subtract.at(surplus, cells.second, change)
 
 
 def _balanced_tables(shape: Sequence[int], decisions: int, *, left: int, balance: float) -> list[Clique]:
-    """Return the two- and three-column tables that are small enough to be balanced with this many decisions.
+    """Return the two- and three-column tables that are small enough to be balanced by ``decisions`` pairs of rows.
 
-    Three-column tables are balanced in the last halving only, or in all halvings if ``balance`` is above 1 and work
+    Three-column tables are balanced in the last halving only; if ``balance`` is above 1, in every halving, if time
     allows.
     """
     most = {2: max(decisions, FEWEST_CELLS)}
@@ -445,7 +445,7 @@ def _balanced_tables(shape: Sequence[int], decisions: int, *, left: int, balance
 
 
 def _numbering(shape: Sequence[int], cliques: Sequence[Clique]) -> _Tables:
-    """Return the numbering of the cells of the first tables that together have at most `MOST_CELLS` cells.
+    """Return the numbers of the cells of the first tables that together have at most `MOST_CELLS` cells.
 
     One matrix product then numbers the cells of all tables.  Later tables are not balanced.
     """

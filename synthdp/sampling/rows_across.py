@@ -1,7 +1,7 @@
 """Rules between the tables of a database, applied to synthetic persons.
 
-Values are drawn within bins to satisfy rules, rows that cannot are marked, and columns computed across tables are
-filled in.
+Values are drawn within bins such that rules hold.  Rows that still break a rule are marked.  Columns that are computed
+across tables are filled in.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from synthdp.schema.rules_across import AmongRows, Condition, Place, dotted
 from synthdp.schema.sibling_rules import NeverFalls, UniquePerParent
 
 REDRAWN = 12
-"""Number of times that rows which break a rule are drawn again within their bins, and then again from any bin.  Rows
-that still break a rule are left out.  A safety limit."""
+"""Number of times that rows which break a rule are drawn again within their bins, and then again from any bin.  Rows that
+still break a rule are left out.  A safety limit of time; not measured."""
 
 
 @dataclass(slots=True, eq=False)
 class Obedience:
-    """Draws the grid points of all rows of some synthetic persons, so that the rules of the database hold.
+    """Draws the grid points of all rows of some synthetic persons such that the rules of the database hold.
 
     Call `drawn` for tables from the root downwards, because rules refer to values of the rows above.
 
@@ -43,7 +43,8 @@ class Obedience:
     layout, persons
         The record of a person, and persons drawn as bins.
     refinement
-        Function that returns the division of a column's bins, by position of the table and name of the column.
+        Function that returns how grid points are divided into a column's bins, by position of the table and column
+        name.
 
     Attributes
     ----------
@@ -59,8 +60,8 @@ class Obedience:
     def drawn(self, place: Place, draw: Callable[[], GridIndices], rng: Generator, *, fixed: BoolArray) -> GridIndices:
         """Return one grid point for each row of a column, (rows,), in the row's coarse bin where rules allow it.
 
-        Rows that break a rule are drawn again up to `REDRAWN` times within the bin, then as often from any bin.  Rows
-        that still break a rule are found by `kept`.
+        Rows that break a rule are drawn again up to `REDRAWN` times within the bin, then as often from any bin.  Some
+        rows may still break a rule; `kept` finds them.
 
         Parameters
         ----------
@@ -98,7 +99,11 @@ class Obedience:
         return indices
 
     def names_values(self, table: str, column: str) -> bool:
-        """Return whether a rule names values of a column, so that rows take the roundest value of each grid point."""
+        """Return whether a rule between two tables other than a comparison uses a column.
+
+        Such a rule names values and is checked by grid point only.  The column's rows then take the roundest value of
+        each grid point, which need not be drawn.
+        """
         conditions = self.layout.schema.conditions
         return any((table, column) in (one.above, one.below) and not _compares(one) for one in conditions)
 
@@ -107,7 +112,7 @@ class Obedience:
         return cells_of_rows(self.layout, self.persons, self.layout.position(place[0]), place[1])
 
     def mended(self, table: str) -> BoolArray:
-        """Return which rows of a table have a value outside the bin that the model drew, (rows,).
+        """Return which rows of a table have a value outside of the bin that the model drew, (rows,).
 
         A receipt reports their number.
         """
@@ -118,10 +123,10 @@ class Obedience:
         return found
 
     def _between(self, place: Place, compared: list[Condition], indices: GridIndices, rng: Generator) -> GridIndices:
-        """Return grid points between the limits that comparison rules set, (rows,), in the row's bin if possible.
+        """Return grid points between the limits that comparison rules set, (rows,), in the row's bin if it has one.
 
-        If the bin has no such grid point, the limits from tables below are dropped.  If there is still none, a grid
-        point of another bin is drawn, as long as the limits from tables above allow one.
+        If the bin has none, the limits from tables below are dropped.  If it still has none, a grid point of another
+        bin is drawn, if the limits from tables above allow any.
         """
         axis, cells = axis_at(self.layout, place), self.cells(place)
         refinement = self.refinement(self.layout.position(place[0]), place[1])
@@ -181,9 +186,9 @@ class Obedience:
         return found
 
     def _among(self, one: AmongRows, points: GridIndices, rng: Generator) -> GridIndices:
-        """Return grid points in the same bins that satisfy one rule between the rows of a parent row, if possible.
+        """Return grid points in the same bins that satisfy one rule between the rows of a parent row, where possible.
 
-        The rule is either that values differ or that values never fall.
+        The rule is that values differ, or that values never fall.
         """
         parent = self.persons.tables[self.layout.position(one.place[0])].parent
         axis = axis_at(self.layout, one.place)
@@ -198,8 +203,8 @@ class Obedience:
     def settled(self, place: Place, raw: RawColumn) -> RawColumn:
         """Return the final values of a column, in the order of its rows.
 
-        If the column orders its rows or must never fall, the regular values of each parent's rows are sorted.  Values
-        drawn inside one grid point come in any order otherwise.
+        If the column orders its rows or must never fall, the regular values of each parent's rows are sorted: two
+        values drawn within one grid point need not be in order.
         """
         rules = [one.rule for one in self.layout.schema.among if one.place == place]
         table = self.layout.tables[self.layout.position(place[0])]
@@ -213,7 +218,7 @@ class Obedience:
         return Numbers(values, raw.missing)
 
     def kept(self, raw: Mapping[Place, RawColumn]) -> list[BoolArray]:
-        """Return by table which rows, and all rows above them, satisfy all rules: one (rows,) mask for each table.
+        """Return by table a (rows,) mask of the rows that satisfy all rules, and whose rows above do too.
 
         Parameters
         ----------
@@ -231,7 +236,7 @@ class Obedience:
         return found
 
     def _together(self, table: int, kept: BoolArray, raw: Mapping[Place, RawColumn]) -> BoolArray:
-        """Return which of the valid rows also satisfy the rules between the rows of one parent row, (rows,).
+        """Return which of the rows in ``kept`` also satisfy the rules between the rows of one parent row, (rows,).
 
         The check repeats until nothing changes, because a row left out by one rule can change the result of another.
         """
@@ -260,27 +265,24 @@ class Obedience:
         return found
 
     def _from_above(self, condition: Condition, values: AnyArray) -> AnyArray:
-        """Return the values of the rows in the condition's upper table, one for each row of its lower table."""
+        """Return the values of the condition's upper table, one for each row of its lower table, (rows,)."""
         below, above = (self.layout.position(place[0]) for place in (condition.below, condition.above))
         return self._of_row_above(below, above, values)
 
     def _of_row_above(self, table: int, above: int, values: AnyArray) -> AnyArray:
-        """Return the values of the rows above, one for each row of ``table``."""
+        """Return the values of table ``above``, one for each row of ``table``, (rows,)."""
         return values[self._row_above(table, above)]
 
     def _row_above(self, table: int, above: int) -> IntArray:
-        """Return the position of each row's ancestor in table ``above``, (rows,).
-
-        The row itself if both tables are the same.
-        """
+        """Return the position of each row's ancestor in table ``above``, (rows,); its own position in its own table."""
         return np.arange(len(self.persons.tables[table])) if table == above else self.persons.ancestor(table, above)
 
     def _wrong(self, condition: Condition, below: GridIndices) -> BoolArray:
-        """Return a (rows,) mask of the lower table's rows whose grid points break a rule between two tables."""
+        """Return which rows of the lower table break a rule between two tables by their grid points, (rows,)."""
         return broken(condition, self._from_above(condition, self.points[condition.above]), below)
 
     def _above(self, condition: Condition, raw: Mapping[Place, RawColumn]) -> BoolArray:
-        """Return which rows break a comparison rule with their final values, (rows,).
+        """Return which rows of the lower table break a comparison rule by their final values, (rows,).
 
         A check of grid points is not enough, because one grid point can stand for several values.
         """
@@ -323,10 +325,10 @@ class Obedience:
         return low, high
 
     def _of_rows_below(self, condition: Condition, *, smaller: bool, rows: int) -> AnyArray:
-        """Return for each row a limit on its number, within which the rows below can satisfy the comparison, (rows,).
+        """Return for each row the limit on its number within which all rows below it can satisfy the comparison, (rows,).
 
-        Each row below needs at least one valid number in its own bin.  The limit is an upper limit if ``smaller``, else
-        a lower limit; it is infinite if no row below is bound.
+        A row below can satisfy it if its bin has a valid number.  The limit is an upper limit if ``smaller``, else a
+        lower limit.  It is infinite if the comparison binds no row below.
         """
         below, above = (self.layout.position(place[0]) for place in (condition.below, condition.above))
         axis, cells = axis_at(self.layout, condition.below), self.cells(condition.below)
@@ -338,10 +340,10 @@ class Obedience:
 
 
 def _unlike(axis: Axis, cells: IntArray, points: GridIndices, parent: IntArray, rng: Generator) -> GridIndices:
-    """Return grid points within the same bins, all different among the rows of one parent where possible.
+    """Return grid points within the same bins, all different among the rows of one parent where possible, (rows,).
 
     ``parent`` must be sorted.  Repeated values are drawn again up to `REDRAWN` times, then replaced by the first free
-    value.
+    value of the bin.
     """
     points = points.copy()
     for _ in range(REDRAWN):
@@ -371,10 +373,9 @@ def _compares(condition: Condition) -> bool:
 
 
 def _ends_of_cells(axis: Axis) -> tuple[AnyArray, AnyArray, BoolArray]:
-    """Return the smallest and the largest number of each bin, and which bins hold only regular values, (bins,) each.
+    """Return the smallest and the largest number of each bin, and whether these limit a row above, (bins,) each.
 
-    The numbers tell which limit a row above has to keep.  They mean nothing for other bins, among them bins whose
-    values are not neighbours.
+    They do if the bin is one run of regular values; for other bins the numbers mean nothing.
     """
     first, last = ends_of_points(axis)
     numbers = grid_numbers(axis.column)[0].astype(np.float64)
@@ -384,7 +385,7 @@ def _ends_of_cells(axis: Axis) -> tuple[AnyArray, AnyArray, BoolArray]:
 def cells_of_rows(layout: Layout, persons: Persons, table: int, column: str) -> IntArray:
     """Return the coarse bins of a column's rows, (rows,).
 
-    The period of a table with patterns is stored apart from other columns, and is handled too.
+    It also handles the period of a table with patterns, which is stored apart from other columns.
     """
     of, rows = layout.tables[table], persons.tables[table]
     return rows.period if column == of.period and of.order is Order.PATTERN else rows.values[column]
@@ -393,9 +394,8 @@ def cells_of_rows(layout: Layout, persons: Persons, table: int, column: str) -> 
 def _of_any_cell(refinement: Refinement, cells: IntArray, rng: Generator) -> GridIndices:
     """Draw one grid point per row, (rows,), from the distribution of all rows, whatever the row's bin.
 
-    It is the last resort for rows whose own bin has no grid point that obeys.
-
-    Bins are as likely as in the (rows,) bins that were drawn.
+    It is the last resort for rows whose own bin has no grid point that satisfies the rules.  ``cells`` holds the
+    (rows,) bins of all rows, whose frequencies are the bins' probabilities.
     """
     inside, coarse = refinement.weights, refinement.coarse_cell
     held = np.bincount(coarse, weights=inside, minlength=refinement.groups)

@@ -1,6 +1,6 @@
-"""The part of a wide release that a question needs: its columns, and columns with measured relations to them.
+"""The columns of a wide release that a question needs: its own columns, and columns with measured relations to them.
 
-The error of an answer about few columns hardly depends on columns without such relations.  No private row is used.
+The error of an answer about few columns hardly depends on other columns.  No private row is used.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from synthdp.randomness import Generator
 
 @dataclass(frozen=True, eq=False)
 class ColumnSubset(GLSEstimates):
-    """GLS estimates for some columns of a wide release, so that a bootstrap of these columns is fast.
+    """GLS estimates (generalised least squares over noisy tables) for some columns of a wide release.
 
-    Methods number the columns within the subset, 0 to k - 1.
+    A bootstrap of these columns is then fast.  Methods number the columns within the subset, 0 to k - 1.
 
     Parameters
     ----------
@@ -43,9 +43,9 @@ class ColumnSubset(GLSEstimates):
 
     @classmethod
     def of(cls, whole: GLSEstimates, columns: Iterable[int]) -> ColumnSubset:
-        """Return the estimates and the model of some columns of a release, so that their bootstrap is fast.
+        """Return the estimates and the model of some columns of a release.
 
-        ``columns`` are positions in the release; they are sorted.
+        ``columns`` are positions in the release, in any order; the subset has them in increasing order.
         """
         chosen, model = tuple(sorted(columns)), whole.model
         few = replace(
@@ -57,22 +57,28 @@ class ColumnSubset(GLSEstimates):
         return cls(few, (), whole, chosen)
 
     def place(self, column: int) -> int:
-        """Return the position in the subset of a column of the release."""
+        """Return the position within the subset of a column, given by its position in the release."""
         return self.columns.index(column)
 
     @cached_property
     def tables(self) -> list[NoisyTable]:
-        """Return the measured tables whose columns are all in the subset."""
+        """Return the measured tables whose columns are all in the subset, with columns numbered within it."""
         return self._inside(self.whole.tables)
 
     @cached_property
     def merged(self) -> list[NoisyTable]:
-        """Return the measured tables over merged bins whose columns are all in the subset."""
+        """Return the measured tables over merged bins (several bins of a column taken as one) of the subset's columns.
+
+        Columns are numbered within the subset.
+        """
         return self._inside(self.whole.merged)
 
     @cached_property
     def measured_alone(self) -> list[NoisyTable]:
-        """Return the effects of the subset's columns that were measured without their tables."""
+        """Return the measured interactions of the subset's columns whose marginals were not measured.
+
+        Columns are numbered within the subset.
+        """
         return self._inside(self.whole.measured_alone)
 
     @cached_property
@@ -82,19 +88,19 @@ class ColumnSubset(GLSEstimates):
 
     @cached_property
     def products(self) -> tuple[NoisyProducts, ...]:
-        """Return no products, because products of scores are measured only in tables of few columns."""
+        """Return (): products of rank scores are measured for tables of few columns only; subsets come from wide ones."""
         return ()
 
     @cached_property
     def misfits(self) -> FloatArray:
-        """Return the estimated out-of-domain rows of each of the subset's columns, (columns,)."""
+        """Return (columns,) the estimated number of rows whose value is out of domain, for each of the subset's columns."""
         return self.whole.misfits[list(self.columns)]
 
     @cached_property
     def screened(self) -> ScreenedDistances | None:
-        """Return the distances of the subset's pairs from independence, from noisy scores.
+        """Return the noisy distances from independence (L1, from the scores of pairs) of the subset's pairs of columns.
 
-        Return ``None`` if no pairs were scored.
+        Pairs are numbered within the subset.  Return ``None`` if the release scored no pairs.
         """
         found, inside = self.whole.screened, set(self.columns)
         if found is None:
@@ -104,22 +110,27 @@ class ColumnSubset(GLSEstimates):
 
     @property
     def tells_relations(self) -> bool:
-        """Whether any noisy answer of the whole release is about more than one column."""
+        """Whether any noisy answer of the whole release is about more than one column, inside or outside of the subset."""
         return self.whole.tells_relations
 
     def first_level(self, column: int) -> tuple[Axis, FloatArray, float] | None:
-        """Return the axis, noisy counts and stddev of the first histogram of a column, numbered within the subset.
+        """Return the first histogram of a column, given by its position within the subset: its axis, counts and stddev.
 
-        See `GLSEstimates.first_level`.
+        The counts and the stddev of their noise are in rows.  Return ``None`` if the release measured no histogram of
+        the column.
         """
         return self.whole.first_level(self.columns[column])
 
     def leaves(self, column: int) -> FineBinCounts | None:
-        """Return the counts of the fine bins of a column, numbered within the subset; see `GLSEstimates.leaves`."""
+        """Return the noisy counts of a column's fine bins, in rows, given the column's position within the subset.
+
+        They are the least-squares counts of the whole release, which use tables beyond the subset too.  Return ``None``
+        if no measured table has the column.
+        """
         return self.whole.leaves(self.columns[column])
 
     def _inside(self, tables: Iterable[NoisyTable]) -> list[NoisyTable]:
-        """Return the tables whose columns are all in the subset, with columns renumbered."""
+        """Return the tables whose columns are all in the subset, with columns numbered within it."""
         return [
             replace(table, clique=self._placed(table.clique))
             for table in tables
@@ -127,14 +138,15 @@ class ColumnSubset(GLSEstimates):
         ]
 
     def _placed(self, clique: Clique) -> Clique:
-        """Return the positions in the subset of a clique of the release, by which the subset's tables are numbered."""
+        """Return the positions within the subset of a clique that is given by positions in the release."""
         return tuple(self.columns.index(j) for j in clique)
 
 
 def nearest_columns(direct: GLSEstimates, asked: Iterable[int], most: int) -> Clique:
     """Return the columns of a question and the columns with measured relations to them, at most ``most``, sorted.
 
-    Columns are added in the order of their distance in the graph of measured tables.
+    In the graph of measured tables two columns are adjacent if a table has both.  Columns are added in the order of
+    their distance in this graph.
     """
     beside: dict[int, set[int]] = defaultdict(set)
     for clique in (table.clique for table in (*direct.tables, *direct.merged, *direct.measured_alone)):
@@ -151,7 +163,7 @@ def nearest_columns(direct: GLSEstimates, asked: Iterable[int], most: int) -> Cl
 def of_columns(distribution: Distribution, columns: Sequence[int]) -> Distribution:
     """Return the joint distribution of some columns.
 
-    Of a product of independent components, only the components with such columns are used.
+    If the distribution is a product of independent components, the result leaves out components without such columns.
     """
     if not isinstance(distribution, Components):
         return MarginalDistribution(distribution, tuple(columns))
@@ -185,11 +197,11 @@ class MarginalDistribution:
         return tuple(self.whole.shape[j] for j in self.columns)
 
     def marginal(self, clique: Clique) -> Table:
-        """Return the marginal of some of these columns, numbered among them; see `Distribution.marginal`."""
+        """Return the marginal of some of these columns, given by their numbers among them, as a table of probabilities."""
         return self.whole.marginal(tuple(self.columns[j] for j in clique))
 
     def sample(self, rows: int, rng: Generator, *, given: Evidence | None = None, independent: bool = False) -> Codes:
-        """Return rows drawn from the larger distribution, with these columns only; see `Distribution.sample`."""
+        """Return (rows, columns) codes of rows drawn from the larger distribution; ``given`` numbers these columns."""
         evidence = {self.columns[j]: weights for j, weights in (given or {}).items()}
         drawn = self.whole.sample(rows, rng, given=evidence, independent=independent)
         return np.asfortranarray(drawn[:, list(self.columns)])

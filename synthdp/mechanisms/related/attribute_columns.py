@@ -1,9 +1,9 @@
-"""What is learned of each column of persons and their rows: the trees of the single table, with weights of persons.
+"""Noisy estimates of each column of persons' rows: histograms whose heavy bins are split, weighted by persons.
 
-A column's standard cells are counted by period; of all periods together the heavy ones are split again and again, as
-`synthdp.mechanisms.adaptive.one_ways` does with the columns of one table.  So a value that many rows have is found, however
-wide the bounds are.  The cells of the model are the standard ones, divided where that showed something; what is known within
-them is a `Refinement`.
+A column's standard bins are counted by group of periods.  The heavy bins of all periods together are split level by
+level, as `synthdp.mechanisms.adaptive.one_ways` does for one table.  So a value that many rows have gets a bin of its
+own, however wide the column's bounds are.  The model's bins are runs of these fine bins within a standard bin.  A
+`Refinement` holds the distribution of rows within them.
 """
 
 from __future__ import annotations
@@ -31,51 +31,45 @@ from synthdp.mechanisms.related.measuring_persons import measure
 from synthdp.queries.person_tables import Kind, PersonTable
 
 TREE = OneWayTree(bins=BINS, levels=5)
-"""How the bins of a column of persons' rows are split, level by level.  As for a single table with one level more,
-since the first bins may be wider.  More levels find single values in wider ranges, but each has to be paid for.
-Tuned; not measured.
-"""
+"""How the bins of a column of persons' rows are split.  There is one level more than for a single table, since the first
+bins may be wider.  More levels find single values in wider ranges, but each costs budget.  Tuned; not measured."""
 
 MOST_DEEP = 0.1
-"""Largest share of the budget for splitting bins, all columns and levels together.  More finds more single values,
-and leaves less for relations.  Tuned with the shares of `related_tables`.
-"""
+"""Largest share of the budget for splitting bins, all columns and levels together.  More finds more single values and
+leaves less for relations.  Tuned with the shares of `related_tables`."""
 
 MOST_ROUND = 0.02
-"""Largest share of the budget for measuring how round numbers are, all columns together; the same as for a single
-table.  More shows the rounding of rarer columns, and leaves less for relations.  Tuned; not measured.
-"""
+"""Largest share of the budget for measuring digit preference, all columns together; the same as for a single table.  More
+shows the rounding of rarer columns and leaves less for relations.  Tuned; not measured."""
 
 LOUD = 4.0
-"""Least size of a model cell, in standard deviations of the noise of a split, so that noise makes no cell.  More
-makes fewer cells out of noise, less finds smaller heaps.  Tuned; not measured.
-"""
+"""Least number of persons in a model bin, in standard deviations of the noise of a split, so that no bin is noise alone.
+A larger one makes fewer bins out of noise, a smaller one finds rarer single values.  Tuned; not measured."""
 
 ATOMS = 64
-"""A single value gets a model cell of its own if it holds at least 1 / ATOMS of the column's rows.  More keep smaller
-heaps apart, at the cost of more cells.  Tuned; not measured.
-"""
+"""A single value gets a model bin of its own if it holds at least 1 / ATOMS of the column's rows.  A larger one keeps
+rarer values apart, at the cost of more bins.  Tuned; not measured."""
 
 Key = tuple[int, str]
-"""Position of a table, and a column."""
+"""Position of a table, and name of one of its columns."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AttributeColumn:
-    """What noisy answers say of one column: persons in its standard cells, by period, and the finer leaves found since.
+    """Noisy estimates of one column: persons in its standard bins, by group of periods, and in fine bins from splits.
 
     Parameters
     ----------
     one
         The attribute.
     counts
-        (1 or groups of periods, standard cells) estimated persons, at least 0; 0 in cells that are never released.
+        (1 or groups of periods, standard bins) estimated persons, at least 0; 0 in bins that are never released.
     stddev
-        Standard deviation of the noise in each of these cells.
+        Standard deviation of the noise in each of these bins, in persons.
     share
-        Part of the budget that they cost.
+        Share of the budget that the counts cost.
     known
-        Its leaves: in persons with a row of the table.
+        Its fine bins, all periods together, with weights in persons.
     """
 
     one: Attribute
@@ -90,20 +84,21 @@ class AttributeColumn:
         return self.one.table, self.one.name
 
     def refined(self, stddev: float) -> Refinement:
-        """Return the groups of leaves that are the model's cells for this column, with the rows' weights within them.
+        """Return the division of the fine bins into the model's bins for this column, with the rows' weights within them.
 
         Parameters
         ----------
         stddev
-            Standard deviation of the noise of splits.
+            Standard deviation of the noise of splits, in persons.
         """
         known = self.known
         return Refinement(known.axis, model_cells(known, stddev), known.weights, known.rounding)
 
     def by_cell(self, refinement: Refinement) -> FloatArray:
-        """Return the estimated persons in the model's cells, (1 or groups of periods, cells).
+        """Return the estimated persons in the model's bins, (1 or groups of periods, bins).
 
-        Standard cells are divided in proportion to the weights of their leaves; where nobody is, to the leaves' widths.
+        The persons of a standard bin are divided in proportion to the weights of its fine bins; if all of these are 0,
+        in proportion to their widths.
         """
         weights, cell, first = self.known.weights, refinement.coarse_cell, self.known.first_bin
         of_first = np.bincount(first, weights=weights, minlength=self.counts.shape[1])
@@ -117,12 +112,11 @@ class AttributeColumn:
 
 
 def model_cells(known: OneWay, stddev: float) -> IntArray:
-    """Return the model cell of each leaf, (leaves,).
+    """Return the number of the model bin of each fine bin, (fine bins,).
 
-    Heavy single values alone, else runs of neighbours in a standard cell.
-
-    Runs hold about a `BINS`-th of all weight, so that a skewed column has as many cells as another.  A value is
-    heavy, and a run full, at `LOUD` times ``stddev`` at least: the noise of splits, in persons.
+    A heavy single value is a bin by itself.  Other bins are runs of neighbouring fine bins within a standard bin.  A
+    run holds about a `BINS`-th of all weight, so that a skewed column has as many bins as another.  A value is heavy,
+    and a run complete, only with at least `LOUD` times ``stddev`` persons; ``stddev`` is the noise of splits.
     """
     regular = known.axis.starts < known.axis.grid.regular
     total = float(known.weights[regular].sum())
@@ -140,27 +134,27 @@ def model_cells(known: OneWay, stddev: float) -> IntArray:
 def first_estimate(
     axis: Axis, noisy: FloatArray, stddev: float, *, counts: bool, by_root: bool, total: float, releasable: BoolArray
 ) -> FloatArray:
-    """Estimate the persons in an attribute's standard cells by group of periods from noisy counts, (groups, cells).
+    """Return estimated persons in an attribute's standard bins from noisy counts, (groups of periods, bins).
 
-    Counts below the noise are set to 0, and ordered ones are smoothed.  If none is left, releasable cells are all
-    alike.  Only counts of the root's attributes are scaled to ``total``.
+    Counts that noise explains are set to 0.  Ordered columns are smoothed.  If no count is left, all releasable bins
+    get equal estimates.  Only attributes of the root table are scaled to ``total``.
 
     Parameters
     ----------
     axis
-        The cells.
+        The standard bins.
     noisy
-        (1 or groups of periods, cells) noisy counts.
+        (1 or groups of periods, bins) noisy counts, in persons.
     stddev
         Standard deviation of their noise.
     counts
-        Whether it says how many rows there are.
+        Whether the attribute is the number of rows.
     by_root
-        Whether it is of the root, where everybody has one.
+        Whether the attribute is of the root table, where every person has one row.
     total
-        Estimated persons with a row.
+        Estimated number of persons with a row.
     releasable
-        (cells,) which may be drawn.
+        (bins,) whether synthetic rows may have the bin.
     """
     least = 2.0 if counts and noisy.shape[1] > 9 else 1.0 if by_root else 1.5 if noisy.shape[1] <= 30 else 0.7
 
@@ -182,9 +176,9 @@ def first_estimate(
 def first_column(
     one: Attribute, axis: Axis, counts: FloatArray, stddev: float, share: float, *, total: float
 ) -> AttributeColumn:
-    """Return what is known of a column, persons by standard cell, before any cell is split.
+    """Return the estimates of a column before any bin is split: persons by standard bin.
 
-    Its leaves are these cells, all periods together, with weights that sum to ``total`` persons.
+    Its fine bins are the standard bins, all periods together, with weights that sum to ``total`` persons.
     """
     together = counts.sum(axis=0)
     together = together * (total / max(float(together.sum()), 1e-9))
@@ -194,16 +188,17 @@ def first_column(
 def split_columns(
     account: Curator, layout: Layout, columns: Sequence[AttributeColumn], budget: BudgetAllocation
 ) -> tuple[tuple[AttributeColumn, ...], BudgetAllocation, tuple[Measurements, ...]]:
-    """Split the heavy bins of ordered columns and measure the parts, level by level, so that single values are found.
+    """Split the heavy bins of ordered columns and measure the parts, level by level, so that frequent values are found.
 
-    Costs at most `MOST_DEEP` of the whole budget, for the curator's neighbours, and nothing where no cell is heavy.
+    A bin is heavy if it holds several times as many persons as the noise of a split.  Costs at most `MOST_DEEP` of the
+    whole budget, for the curator's neighbouring relation, and nothing if no bin is heavy.
 
     Parameters
     ----------
     account
         The curator that answers.
     layout
-        The record of a person, with standard cells.
+        The record of a person, with standard bins.
     columns
         Noisy estimates of each attribute.
     budget
@@ -211,7 +206,7 @@ def split_columns(
 
     Returns
     -------
-    The columns with the finer leaves, what is left of the budget, and the noisy answers.
+    The columns with finer bins, what is left of the budget, and the noisy answers.
     """
     trees = {j: _tree(one) for j, one in enumerate(columns) if one.known.axis.grid.ordered}
     each = {j: columns[j].share * TREE.deep ** (-1 / budget.exponent) for j in trees}
@@ -247,10 +242,19 @@ def split_columns(
 def round_columns(
     account: Curator, layout: Layout, columns: Sequence[AttributeColumn], budget: BudgetAllocation
 ) -> tuple[tuple[AttributeColumn, ...], BudgetAllocation, tuple[Measurements, ...]]:
-    """Measure how round numbers are where noise lets it be seen; see `synthdp.mechanisms.adaptive.rounding`.
+    """Measure the digit preference of columns of numbers, where it can exceed the noise.
 
-    Returns the columns with the likelihoods of their classes, what is left of the budget, and the noisy answers.  Costs
-    at most `MOST_ROUND` of the whole budget, and nothing where no column is asked; parameters as of `split_columns`.
+    See `synthdp.mechanisms.adaptive.rounding`.  Costs at most `MOST_ROUND` of the whole budget, for the curator's
+    neighbouring relation, and nothing if no column is measured.
+
+    Parameters
+    ----------
+    account, layout, columns, budget
+        As in `split_columns`.
+
+    Returns
+    -------
+    The columns with the likelihood of each class of round numbers, what is left of the budget, and the noisy answers.
     """
     classes = {j: axis for j, one in enumerate(columns) if (axis := _classes(one))}
     share = min(SHARE, MOST_ROUND / max(1, len(columns)))
@@ -276,9 +280,10 @@ def round_columns(
 def cells_and_refinements(
     layout: Layout, columns: Sequence[AttributeColumn]
 ) -> tuple[Layout, Mapping[Key, Refinement]]:
-    """Return the layout with finer cells, where heavy standard ones were split, and by column how rows spread in one.
+    """Return the layout with the model's bins, and by column the distribution of rows within them.
 
-    So the model tells heavy values apart.  Other columns keep their standard cells.
+    Standard bins with heavy values are divided, so that the model tells these apart.  Other columns keep their standard
+    bins.
     """
     refinements = {one.key: one.refined(TREE.deep * one.stddev) for one in columns}
     split = {
@@ -300,27 +305,27 @@ def _tree(column: AttributeColumn) -> ColumnTree:
 
 
 def _classes(column: AttributeColumn) -> Axis | None:
-    """Return the axis of a column's classes of round numbers; ``None`` if it has none."""
+    """Return the axis of a column's classes of round numbers (multiples of 10, 5 and so on); ``None`` if it has none."""
     return axis_of_roundness(column.one.name, column.known.axis.column)
 
 
 def _unknown(known: OneWay, parts: FloatArray) -> float:
-    """Return the weight, in persons, of leaves that hold several values with a class of roundness.
+    """Return the weight, in persons, of the fine bins that hold several values, some of them round.
 
-    How round their values are is unknown, and is measured only where they stand out of the noise.  ``parts`` are each
-    leaf's parts in these classes.
+    The digit preference within such bins is unknown.  It is measured only if this weight is far above the noise.
+     ``parts`` are the fractions of each fine bin's values in the classes of round numbers.
     """
     return float(known.weights @ ((known.axis.width > 1) & parts.any(axis=1)))
 
 
 def _place(layout: Layout, column: AttributeColumn) -> tuple[str, str]:
-    """Return the names of a column's table and of the column, the key by which a layout takes new cells."""
+    """Return the name of a column's table and its own name, by which a layout takes new bins."""
     return layout.schema.names[column.one.table], column.one.name
 
 
 def _one_way(layout: Layout, one: Attribute) -> PersonTable:
-    """Return the query for parts of split bins or classes of roundness: persons by an attribute's cells in the layout.
+    """Return the query that counts persons by an attribute's bins in ``layout``, all periods together.
 
-    It counts all periods together.
+    The bins are parts of split bins, or classes of round numbers.
     """
     return PersonTable(Kind.ONE, one.table, one.name, cells_of(layout, one))

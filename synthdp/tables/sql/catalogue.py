@@ -1,4 +1,7 @@
-"""What the catalogue of a database says: its foreign keys, and which tables a name stands for; no row is read."""
+"""What the catalogue of a database says: its foreign keys, and the stored tables that a name stands for; no row is read.
+
+The stored tables show whether two sources read the same rows, so that both spend one budget.
+"""
 
 from __future__ import annotations
 
@@ -66,10 +69,10 @@ _SERVERS = (
     "SELECT 'started ' || pg_postmaster_start_time()::text",
     "SELECT 'cluster ' || system_identifier::text FROM pg_control_system()",
 )
-"""PostgreSQL's queries of what tells one server from others: when it started, which every role may ask, and the number
-of its files, which outlives a restart and which a copy for reading shares."""
+"""PostgreSQL's queries of what tells one server from others.  First its starting time, which every role may ask.  Then its
+system identifier, which outlives a restart and which replicas share."""
 _MAY_ASK = "SELECT has_function_privilege('pg_control_system()', 'EXECUTE')::text"
-"""PostgreSQL's query of whether the role may ask for the number of the server's files."""
+"""PostgreSQL's query of whether the role may ask for the system identifier."""
 _PARTS = (
     "WITH RECURSIVE parts(oid) AS (SELECT {table}::regclass::oid UNION SELECT below.oid FROM parts JOIN ("
     "SELECT inhparent AS above, inhrelid AS oid FROM pg_inherits UNION ALL "
@@ -78,9 +81,9 @@ _PARTS = (
     "SELECT 'table ' || (SELECT oid FROM pg_database WHERE datname = current_database())::text || ' ' || parts.oid::text "
     "FROM parts"
 )
-"""PostgreSQL's query of a table, its partitions, and what is below a view, as numbers."""
+"""PostgreSQL's query of the numbers of a table, of its partitions, and of the tables below a view."""
 _FILES = "SELECT seq, name, file FROM pragma_database_list"
-"""SQLite's query of the files of a connection; its plans have their numbers."""
+"""SQLite's query of the files of a connection and their numbers, which its plans use."""
 
 _DUCKDB_TABLES = (
     "SELECT t.table_catalog, t.table_schema, t.table_name, coalesce(d.path, '') FROM information_schema.tables t "
@@ -88,28 +91,29 @@ _DUCKDB_TABLES = (
 )
 """DuckDB's query of all tables: database, schema, name, and the database's file."""
 _SCANNED = re.compile(r'"Table": ("(?:[^"\\]|\\.)*")')
-"""A regular expression of the tables that a plan of DuckDB names, as JSON texts."""
+"""A regular expression of the tables that DuckDB's plan in JSON names, as JSON texts."""
 
 _MYSQL_SERVER = (
     "SHOW VARIABLES WHERE variable_name IN ('server_uuid', 'server_uid', 'hostname', 'port', 'datadir', "
     "'lower_case_table_names')"
 )
-"""MySQL's query of what tells one server from others: a number of its own, which older versions of MariaDB lack, and its
-place; and whether it ignores the case of names."""
+"""MySQL's query of what tells one server from others, and whether it ignores the case of names.  The server's identifier
+is missing in older versions of MariaDB, so its host, port and folder are asked too."""
 _MYSQL_VIEWS = (
     "SELECT concat('`', replace(table_schema, '`', '``'), '`.`', replace(table_name, '`', '``'), '`'), view_definition "
     "FROM information_schema.views"
 )
-"""MySQL's query of the views and their definitions, in which tables are named as views are here."""
+"""MySQL's query of all views, by database and name in backquotes, and their definitions."""
 _NAMED_IN_FULL = re.compile(r"`(?:[^`]|``)+`\.`(?:[^`]|``)+`")
-"""A regular expression of what may be a database and a table in a definition of MySQL."""
+"""A regular expression of `database`.`table` in the definition of a view of MySQL, to find the tables below the view.  It
+may match other things, such as a table's column; they only add identities that no table has."""
 
 
 def identities(link: Link, rows: str, place: str) -> tuple[str, ...]:
-    """Return texts by which a database itself identifies the tables that rows come from, whatever they are called.
+    """Return texts by which a database itself identifies the stored tables that rows come from, whatever they are called.
 
-    A view's are those of the tables below it.  What has a text in common has rows in common.  There is none for a
-    database that is not asked, nor for a query of PostgreSQL or MySQL.
+    A view has the texts of the tables below it.  Two sources with a text in common have rows in common.  Return () for
+    a database that cannot be asked, and for a query of PostgreSQL or MySQL.
 
     Parameters
     ----------
@@ -132,12 +136,12 @@ def identities(link: Link, rows: str, place: str) -> tuple[str, ...]:
 
 
 def _file_identity(file: str, table: str, place: str) -> str:
-    """Return the identity of a table in a file, whose links are followed; in no file, by the database's address."""
+    """Return the identity of a table in a file, by the file's resolved path; in no file, by the database's address."""
     return f"file {normcase(Path(file).resolve())} {table}" if file not in {"", "None"} else f"memory {place} {table}"
 
 
 def _postgres_identities(link: Link, table: str) -> tuple[str, ...]:
-    """Return a table of PostgreSQL as its numbers on its server; none for a database that only talks as PostgreSQL does."""
+    """Return the numbers of a table of PostgreSQL, with its server's; () for other databases with PostgreSQL's protocol."""
     ((version,),) = _texts(link, "SELECT version()", 1)
     if not version.startswith("PostgreSQL") or "Redshift" in version:
         return ()
@@ -148,7 +152,7 @@ def _postgres_identities(link: Link, table: str) -> tuple[str, ...]:
 
 
 def _sqlite_identities(link: Link, rows: str, place: str) -> tuple[str, ...]:
-    """Return the tables of SQLite whose pages a plan opens, each as its file and name."""
+    """Return the tables of SQLite that the query's plan opens, each as its file and name."""
     plan = _texts(link, f"EXPLAIN SELECT * FROM {rows}", 8)  # noqa: S608 - quoted, or the caller's query
     opened = {(number, page) for _, step, _, page, number, *_ in plan if step == "OpenRead"}
     found = []
@@ -160,7 +164,7 @@ def _sqlite_identities(link: Link, rows: str, place: str) -> tuple[str, ...]:
 
 
 def _duckdb_identities(link: Link, rows: str, place: str) -> tuple[str, ...]:
-    """Return the tables of DuckDB that a plan scans, each as its file, schema and name."""
+    """Return the tables of DuckDB that the query's plan scans, each as its file, schema and name."""
     ((_, plan),) = _texts(link, f"EXPLAIN (FORMAT json) SELECT * FROM {rows}", 2)  # noqa: S608 - as for SQLite
     scanned = {tuple(parts_of(json.loads(one))) for one in _SCANNED.findall(plan)}
     return tuple(
@@ -171,7 +175,7 @@ def _duckdb_identities(link: Link, rows: str, place: str) -> tuple[str, ...]:
 
 
 def _mysql_identities(link: Link, table: str) -> tuple[str, ...]:
-    """Return a table of MySQL, and what the definition of a view names, as server, database and name."""
+    """Return a table of MySQL and the tables in the definition of a view, each as server, database and name."""
     server: dict[str, str] = dict(_texts(link, _MYSQL_SERVER, 2))  # type: ignore[arg-type]
     ((current,),) = _texts(link, "SELECT database()", 1)
     meant = table if "`.`" in table else f"{quoted(current, link.dialect)}.{table}"
@@ -183,7 +187,7 @@ def _mysql_identities(link: Link, table: str) -> tuple[str, ...]:
 
 
 def declared_types(link: Link, table: str) -> dict[str, str]:
-    """Return the types that a table of SQLite was declared with, by column; "" for a column without one."""
+    """Return by column the type with which a table of SQLite was declared; "" for a column without one."""
     *schema, name = parts_of(table)
     given = ", ".join(_literal(one) for one in [name, *schema[-1:]])
     return dict(_texts(link, f"SELECT name, type FROM pragma_table_info({given})", 2))  # type: ignore[arg-type]  # noqa: S608
@@ -195,14 +199,14 @@ def foreign_keys(link: Link, tables: Mapping[str, str]) -> list[ForeignKey]:
     Parameters
     ----------
     link
-        To the database.
+        Connection to the database.
     tables
-        By the name that each is called by, its name in the database.
+        By the name that each table has here, its name in the database.
 
     Raises
     ------
     DataError
-        If it is not known how to ask a database of this kind.
+        If the database is of another kind than PostgreSQL, MySQL, SQLite or DuckDB.
     """
     if link.dialect not in _OF_DIALECTS:
         raise DataError(
@@ -223,7 +227,7 @@ def foreign_keys(link: Link, tables: Mapping[str, str]) -> list[ForeignKey]:
 
 
 def _shown(table: str, link: Link) -> str:
-    """Return a table's name as the catalogue writes it, to compare it with the parents of foreign keys."""
+    """Return a table's name as the catalogue writes it, to compare it with the parent tables of foreign keys."""
     if link.dialect != "postgres":
         return _plain(table)
     ((name,),) = _texts(link, f"SELECT {_literal(quoted_table(table, link.dialect))}::regclass::text", 1)
@@ -231,7 +235,7 @@ def _shown(table: str, link: Link) -> str:
 
 
 def _plain(table: str) -> str:
-    """Return a table's name without its schema and quotation marks, as the catalogues have it."""
+    """Return a table's name without its schema and quotation marks, as SQLite, DuckDB and MySQL list it."""
     return table.rsplit(".", 1)[-1].strip('"')
 
 
