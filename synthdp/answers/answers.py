@@ -1,4 +1,4 @@
-"""`Answers`: numbers with error bars in the form that users see.  The module does not compute the numbers."""
+"""`Answers`: numbers with error bars in the form that users see.  Other modules compute the numbers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ UNKNOWN = "model; its error is not known"
 """Basis shown in place of `MODEL` if the standard error is NaN, because the release stores no suitable noisy answer."""
 
 LEVEL = 0.95
-"""Coverage of an answer's interval.  The usual level; more would widen every interval.  A convention."""
+"""Coverage of an answer's interval.  95 % is usual; a higher coverage would widen every interval.  A convention."""
 
 NORMAL = float(ndtri(0.5 + LEVEL / 2))
 """Half width of an interval in standard errors, for exact standard errors.  Derived: the normal quantile of `LEVEL`."""
@@ -47,11 +47,11 @@ class Answers:
     stddev
         (q,) stddevs of their errors; NaN if the release stores no noisy tables.
     lower, upper
-        (q,) 95 % intervals.
+        (q,) ends of 95 % intervals.
     basis
-        (q,) ``"measured"``: an unbiased function of noisy tables, whose interval covers exactly their noise.
-        ``"model"``: an answer of the fitted model, whose interval covers noise, shrinkage, chance and unmeasured
-        relations, of the strength that the release's screening allows (`Misspecification`).
+        (q,) ``"measured"``: computed without bias from noisy tables; the interval covers their noise exactly.
+         ``"model"``: computed from the fitted model; the interval covers noise, shrinkage, sampling and unmeasured
+        relations of a strength that the release's screening allows (`Misspecification`).
     bias
         (q,) bound on the error from other causes than noise, included in the intervals; ``None`` for none.
     """
@@ -78,7 +78,7 @@ class Answers:
         })  # fmt: skip
 
     def _unknown(self, i: int) -> bool:
-        """Return whether answer ``i`` is a number of the model without a known error."""
+        """Return whether answer ``i`` is computed from the model and has no known error."""
         error, estimate = self.stddev[i], self.estimate[i]
         return bool(error != error and estimate is not None and estimate == estimate and self.basis[i] == MODEL)
 
@@ -97,7 +97,7 @@ def with_intervals(
     """Return answers from estimates and standard errors, with 95 % intervals clipped to ``lowest`` and ``highest``.
 
     Intervals use the normal distribution for measured answers, Student's t for others.  A bias widens them on both
-    sides.  No interval ends at or near a limit that noise has put the estimate beyond; see `_reach`.
+    sides.  If noise has put an estimate beyond a limit, the interval reaches farther inside; see `_reach`.
     """
     stddev = np.where(np.isnan(estimate), np.nan, stddev)  # of no rows nothing is known
     from_noise = np.array([one == MEASURED for one in basis])
@@ -115,18 +115,18 @@ def with_intervals(
 
 
 def _reach(inside: FloatArray, half: FloatArray) -> FloatArray:
-    """Return how far from the estimate an interval's end is that looks away from a limit of the truth, (q,).
+    """Return the distance from each estimate to its interval's end on the side away from a limit of the truth, (q,).
 
-    It is where 2.5 % of the normal law around the estimate are left, of what this law has inside of the limit: never less
-    than ``half``, the usual distance, and hardly more unless noise has put the estimate near the limit or beyond it.  A
-    noisy count of -30 would otherwise have an interval of [0, 0].
+    A noisy count of -30 would otherwise have an interval of [0, 0], since truths lie above the limit 0.  So the normal
+    distribution around the estimate is cut off at the limit, and the end leaves 2.5 % of the rest beyond it.  The
+    distance is at least ``half``, and nearly equal to it unless the estimate is near the limit or beyond it.
 
     Parameters
     ----------
     inside
-        (q,) distance of the estimate from the limit; negative beyond it, infinite without one.
+        (q,) distance of the estimate from the limit; negative beyond it, infinite if there is no limit.
     half
-        (q,) half the width of the interval of a truth without limits.
+        (q,) half the width of the interval without limits.
     """
     noisy = half > 0
     stddev = np.where(noisy, half / NORMAL, 1.0)

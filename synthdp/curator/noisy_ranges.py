@@ -1,4 +1,8 @@
-"""What noisy histograms say of the range and the digits of numbers.  Bins of values, and post-processing of their counts."""
+"""The range and the number of digits of a column's numbers, from noisy histograms.
+
+The module holds the bins of values and what is computed from their noisy counts.  A first histogram has a bin for each
+power of two.  Later ones have equal-width bins and narrow the range.
+"""
 
 from __future__ import annotations
 
@@ -22,111 +26,98 @@ POWER_BINS = 4 * EXPONENTS + 1
 for each sign, and zero."""
 
 PARTS = 32
-"""Equal-width bins of a later histogram, which narrows the found range.  There are twice as many after the range
-shrank to about five bins, because a point mass on a bin border fills two of them.  More narrow a range more closely,
-but each holds fewer numbers against the same noise.  Tuned; not measured.
-"""
+"""Equal-width bins of a later histogram, which narrows the range.  There are twice as many after the range shrank to about
+five bins, because a point mass on a border fills two bins.  More bins narrow a range more closely, but each holds fewer
+numbers against the same noise.  Tuned; not measured."""
 
 HIDDEN = 0.07
-"""Largest fraction of the numbers that may seem to lie in the bins that are cut off.  A larger one narrows more
-ranges, and clips more numbers.  Tuned; not measured.
-"""
+"""A range is not cut if a larger fraction of the numbers seems to lie outside, and more than `HIDING` says.  A larger
+value cuts more ranges, and clips more numbers.  Tuned; not measured."""
 
 CLEAR = 1e-6
-"""Probability that noise alone makes any empty bin of a histogram significant.  A larger one finds smaller ends of a
-range, and more ends that are noise.  Tuned; not measured.
-"""
+"""Probability that noise alone makes any empty bin of a histogram significant.  A larger value finds ends of a range with
+fewer numbers, and more ends that are noise.  Tuned; not measured."""
 
 BESIDE = 3e-6
-"""Probability, per bin, that noise alone widens a range by one of the up to four bins next to significant ones: once
-in 80 000 columns.  Weaker evidence counts where the range surely stays narrow (`LIKELY`).  A larger one clips fewer
-numbers, and widens more ranges by noise.  Tuned; not measured.
-"""
+"""Probability that noise alone in one bin widens a range; the four bins next to significant ones are tested.  So a range
+is widened by noise once in 80 000 columns.  A larger value clips fewer numbers, and widens more ranges by noise.  Where
+the range surely stays narrow, weaker evidence counts (`LIKELY`).  Tuned; not measured."""
 
 BESIDE_FEW, FEW = 1e-3, 0.05
-"""`BESIDE_FEW`, a larger probability per bin that noise alone widens a range, replaces `BESIDE` where numbers are few.
-That is where the count that `BESIDE` requires of a bin is above the fraction `FEW` of the numbers.  To clip such a
-fraction costs more than a range that is too wide.  A larger `BESIDE_FEW` or a smaller `FEW` clips fewer numbers, and
-widens more ranges by noise.  Tuned; not measured."""
+"""`BESIDE_FEW` takes the place of `BESIDE` in columns with few numbers: there noise alone widens a range more often.  A
+column has few numbers if the count that `BESIDE` requires of a bin is more than the fraction `FEW` of them.  Clipping
+such a fraction costs more than a range that is too wide.  A larger `BESIDE_FEW` or a smaller `FEW` clips fewer numbers,
+and widens more ranges by noise.  Tuned; not measured."""
 
 LIKELY = 2.0
-"""Noise stddevs: a power of two next to the range is added to it if its count exceeds this and the range stays narrow.
-The threshold is low because the cost of a slightly wide range is low.  A smaller one widens more ranges by noise.
-Tuned; not measured."""
+"""Noise stddevs: a power of two next to the range is added to it if its count exceeds this and the range stays narrow
+(`NARROW`).  The threshold is low because a slightly wide range costs little.  A smaller value widens more ranges by
+noise.  Tuned; not measured."""
 
 NEAR = 5
-"""Bins: a likely power of two counts as numbers if it is at most so far from a significant one.  Numbers farther
-below lie within 2^-5 of the range, one of its 32 equal bins.  More would take noise for numbers far below.  Tuned;
-not measured.
-"""
+"""Number of bins: the count of a power of two is added to the column's total if it is likely (`LIKELY`) and a significant
+bin is at most this far away.  Smaller powers are below 2^-5 of the range, one of its 32 equal-width bins.  A larger
+value adds more noise to the total.  Tuned; not measured."""
 
 NARROW = 4.0
-"""Ratio: a range at most this many times as wide as its numbers is narrow enough.  Only ends that surely hold
-`HARDLY_ANY` numbers are then cut off, because the later one-way marginal has less noise and shows empty bins.  A
-larger one saves histograms, and leaves wider ranges.  Tuned; not measured.
-"""
+"""A range at most this many times as wide as the span of its numbers is narrow enough.  Then only ends that surely hold
+hardly any numbers (`HARDLY_ANY`) are cut off; the later one-way marginal has less noise and shows empty bins.  A larger
+value saves histograms, and leaves wider ranges.  Tuned; not measured."""
 
 HARDLY_ANY = 0.005
-"""Largest fraction of the numbers that an end of a range may hold to be cut off, at z-score `SURELY`.  It bounds what
-clipping loses.  A larger one narrows more ranges.  Tuned; not measured.
-"""
+"""Largest fraction of the numbers that an end of a range may hold to be cut off, at z-score `SURELY`.  It bounds the
+fraction that is clipped.  A larger value narrows more ranges.  Tuned; not measured."""
 
 SURELY = 2.0
-"""Z-score at which an end must hold at most `HARDLY_ANY` of the numbers to be cut off.  A lower one narrows more
-ranges but clips more numbers that noise hides.  Tuned; not measured.
-"""
+"""Z-score at which an end must hold at most `HARDLY_ANY` of the numbers to be cut off.  A lower value narrows more ranges,
+but clips more numbers that noise hides.  Tuned; not measured."""
 
 OUTSIDE = 5.2
-"""Noise stddevs above which one equal-width bin, or a window of adjacent ones, surely holds numbers.  Noise alone
-exceeds it once in 60 000 histograms.  A smaller one keeps more ranges wide because of noise.  Tuned; not measured.
-"""
+"""Noise stddevs above which an equal-width bin, or a window of adjacent ones, is taken to hold numbers.  Noise alone
+exceeds it once in 60 000 histograms.  A smaller value keeps more ranges wide because of noise.  Tuned; not measured."""
 
 FEW_PARTS, MUCH = 2, 0.2
-"""If noise in eight bins, the widest of `WINDOWS`, may hide more than the fraction `MUCH` of the numbers, a range is cut
-only to a point mass, of at most `FEW_PARTS` bins.  More bins beside it are then kept, as other cuts could clip numbers
-that noise hides.  A larger value of either cuts more ranges, and clips more such numbers.  Tuned; not measured.
-"""
+"""A column has few numbers if noise in eight bins, the widest of `WINDOWS`, may hide more than the fraction `MUCH` of
+them.  Its range is then cut only to a point mass, which fills at most `FEW_PARTS` bins, with more bins beside them.
+Other cuts could clip numbers that noise hides.  A larger value of either cuts more ranges, and clips more such
+numbers.  Tuned; not measured."""
 
 HIDING = 4.0
-"""Noise stddevs: a range is not clipped if the noisy count outside exceeds this many and the fraction `HIDDEN` of the
-numbers.  It is also the threshold of the careful test for a point mass.  A smaller one clips fewer ranges, a larger
-one may clip more numbers.  Tuned; not measured.
-"""
+"""Noise stddevs: a range is not cut if the noisy count outside exceeds both this many and the fraction `HIDDEN` of the
+numbers.  In a column with few numbers (`MUCH`) it also replaces `OUTSIDE` for bins beside a point mass.  A larger value
+cuts more ranges, and clips more numbers.  Tuned; not measured."""
 
 WINDOWS = (1, 2, 4, 8)
-"""Numbers of adjacent bins whose counts are also tested as a sum, because values spread over bins may be significant
-only together.  Wider ones find thinner tails, but each one more gives noise another chance.  Tuned; not measured.
-"""
+"""Numbers of adjacent bins whose sums are also tested, because values spread over several bins may be significant only
+together.  Wider windows find thinner tails, but each more gives noise another chance.  Tuned; not measured."""
 
 OFF_DIGITS = 0.1
-"""Largest fraction of the numbers that may be rounded to a spacing that is wide for the range: such rounding moves
-them far.  A larger one rounds more numbers, a smaller one keeps digits that few numbers have.  Tuned; not measured.
-"""
+"""Largest fraction of the numbers that may be rounded to a spacing that is wide for the range, which moves them far.  A
+larger value rounds more numbers, a smaller one keeps digits that few numbers have.  Tuned; not measured."""
 
 MOST_VALUES = 32**4
-"""Most grid points of a range whose rounding step was chosen although noise may hide numbers with a finer one; with more
-points all digits are kept.  32^4 is the resolution of the one-way histogram: among more points, a point mass would
-spread over its neighbours.  A safety limit."""
+"""Most grid points of a range whose spacing was chosen although noise may hide numbers with a finer one; with more points
+all digits are kept.  32^4 is the resolution of the one-way histogram: on a finer grid a point mass would spread over
+its neighbours.  A safety limit."""
 
 DEVIATIONS = 2.0
-"""Noise stddevs by which the count of numbers with finer digits may be too low, and the count of all too high.  A wide
-spacing is taken only if it is right even then.  More keep finer digits, fewer move more numbers.  Tuned; not
-measured.
+"""Noise stddevs: the count of numbers with finer digits is raised by this many, and the count of all lowered, before they
+are compared by `OFF_DIGITS`.  A larger value keeps more digits, a smaller one moves more numbers.  Tuned; not measured.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NoisyCounts:
-    """A noisy histogram of k bins, with its noise.
+    """A noisy histogram of k bins, with the scale of its noise.
 
     Parameters
     ----------
     rows
-        (k,) noisy counts.
+        (k,) noisy counts, in rows.
     stddev
         Standard deviation of the noise on each.
     law
-        Law of the noise, Laplace or Gaussian.
+        Distribution of the noise, Laplace or Gaussian.
     """
 
     rows: FloatArray
@@ -134,11 +125,11 @@ class NoisyCounts:
     law: NoiseLaw
 
     def above(self, chance: float) -> float:
-        """Return the count, in rows, that noise in one empty bin exceeds with probability ``chance``, 0 < chance < 1/2."""
+        """Return the count, in rows, that noise of one empty bin exceeds with probability ``chance``, 0 < chance < 1/2."""
         return self.stddev * self.law.distribution.quantile(2 * chance, len(self.rows))
 
     def clear(self) -> BoolArray:
-        """Return a (k,) mask of the significant bins: noise in k empty bins passes with probability `CLEAR` in all."""
+        """Return a (k,) mask of the significant bins: noise makes any of k empty bins so with probability `CLEAR`."""
         return np.asarray(self.rows > self.above(CLEAR / len(self.rows)))
 
 
@@ -176,7 +167,7 @@ def power_bins(values: FloatArray) -> FloatArray:
 
 
 def clear_ends(counts: NoisyCounts) -> tuple[float, float] | None:
-    """Return the outer edges of the significant powers of two, ``None`` if there are none, (0, 0) if only zero is.
+    """Return the outer edges of the significant powers of two; ``None`` if there are none, (0, 0) if only zero is.
 
     Adjacent bins may be significant as a sum.  Bins next to significant ones are added on weaker evidence (`BESIDE`),
     so that a range is not clipped.
@@ -195,10 +186,10 @@ def clear_ends(counts: NoisyCounts) -> tuple[float, float] | None:
 
 
 def coarse_range(counts: NoisyCounts) -> tuple[float, float] | None:
-    """Return a first range (lower, upper) of a column's numbers from a histogram of powers of two.
+    """Return a first range (lower, upper) of a column's numbers, from a histogram of powers of two.
 
-    It is ``None`` if no bin is significant, and (0, 1) if only zero is.  If its ends have one sign and differ by a
-    factor of four or more, it begins (or ends) at zero.
+    It is ``None`` if no bin is significant, and (0, 1) if only zero is.  If both ends have the same sign and differ by
+    a factor of four or more, the end near zero becomes zero.
     """
     found = clear_ends(counts)
     if found is None:
@@ -244,10 +235,9 @@ def may_stay(counts: NoisyCounts, part: float, lower: float, upper: float, *, wh
 
 
 def parts_of_range(lower: float, upper: float, *, whole: bool, most: int) -> tuple[float, float, int]:
-    """Return (lower, upper, bins): a range, and into how many equal-width bins a histogram divides it.
+    """Return a range (lower, upper) and the number of equal-width bins of its histogram.
 
-    There are ``most`` bins; for whole numbers at most one per integer.  Their ends are rounded outwards, so that bins
-    have integer borders.
+    There are ``most`` bins; for whole numbers at most one per integer, and the range is rounded outwards to integers.
     """
     if not whole:
         return lower, upper, most
@@ -279,13 +269,13 @@ def stretched(counts: NoisyCounts, lower: float, upper: float, *, whole: bool = 
 def may_cut(rows: float, stddev: float) -> bool:
     """Return whether a histogram with noise ``stddev`` can show that an end holds hardly any of ``rows`` numbers.
 
-    If not, the histogram is not worth its budget.
+    If it cannot, it is not worth its budget.
     """
     return HARDLY_ANY * rows >= SURELY * stddev
 
 
 def part_bins(values: FloatArray, lower: float, upper: float, *, parts: int) -> FloatArray:
-    """Return the equal-width bin, 0 to ``parts`` - 1, of [lower, upper] that each number lies in, to narrow the range.
+    """Return the equal-width bin of [lower, upper] that each number lies in, (n,), 0 to ``parts`` - 1.
 
     Numbers outside go to the end bins.
     """
@@ -306,10 +296,10 @@ def narrowed(
 ) -> tuple[float, float]:
     """Return a range without the outer bins that surely hold hardly any numbers.
 
-    A range that may be more than `NARROW` times as wide as its numbers is cut to its filled bins and some neighbours:
-    as many as are filled, or fewer if no histogram follows.  This needs bins outside that are not significant.  Else
-    only ends that surely hold hardly any numbers are cut off.  To clip numbers costs more than to keep empty bins,
-    which the one-way marginal, with less noise, finds.
+    If the range may be more than `NARROW` times as wide as its numbers, it is cut to its filled bins and some
+    neighbours: as many on either side as are filled, or fewer if no histogram follows.  It is not if a bin outside is
+    significant.  Otherwise only ends that surely hold hardly any numbers are cut off.  Clipping numbers costs more than
+    keeping empty bins, which the one-way marginal finds with less noise.
 
     Parameters
     ----------
@@ -320,14 +310,14 @@ def narrowed(
     held
         Number of the column's numbers, by an earlier noisy count.
     narrow
-        Whether the range surely is hardly too wide.
+        Whether the range is already known to be narrow enough.
     whole
         Whether the numbers are whole.
     last_look
-        Whether there is no further one.
+        Whether no histogram follows.
     heap
-        Whether the range was cut to a heap before.  If not, and noise may hide many numbers, only a heap of one or two
-        parts is cut out, with weaker evidence of others and more neighbours.
+        Whether the range was cut to a point mass before.  If not, a column with few numbers (`MUCH`) is cut to a point
+        mass only.
     """
     parts = len(counts.rows)
     part = (upper - lower) / parts
@@ -348,9 +338,10 @@ def narrowed(
 
 
 def spacing_bins(spacings: Sequence[Fraction], values: FloatArray) -> FloatArray:
-    """Return the histogram bin of each number by its rounding, so that counts show how many digits a column has.
+    """Return the histogram bin of each number by its rounding, (n,), so that counts show how many digits a column has.
 
-    Bin 0 is for zero, bin i for the widest spacing (number i) that the number is a multiple of, the last for none.
+    Bin 0 is for zero.  Bin i is for numbers whose widest spacing is the i-th of ``spacings``: they are multiples of it.
+     The last bin is for multiples of none.
     """
     bins = np.full(len(values), len(spacings) + 1.0)
     for i in range(len(spacings) - 1, -1, -1):
@@ -360,19 +351,19 @@ def spacing_bins(spacings: Sequence[Fraction], values: FloatArray) -> FloatArray
 
 
 def spacing_of(counts: NoisyCounts, spacings: Sequence[Fraction], *, width: float) -> Fraction | None:
-    """Return the spacing to which a column's numbers are rounded, or ``None`` if they keep all digits.
+    """Return the spacing to which a column's numbers are rounded; ``None`` if they keep all digits.
 
-    It is the finest that a significant count of numbers needs, unless that is wide for the range and would move other
-    numbers far.  Then it is the widest such that at most `OFF_DIGITS` of the numbers may need a finer one, noise
-    included.  ``None`` if no count is significant, no spacing suits, or a significant number of values is a multiple of
-    none.
+    It is the finest spacing with a significant count.  If that is wide for the range, other numbers would move far.
+     Then it is the widest spacing such that at most the fraction `OFF_DIGITS` of the numbers needs a finer one, noise
+    included.  It is ``None`` if no count is significant, if no spacing will do, or if significantly many numbers are
+    multiples of none.
 
     Parameters
     ----------
     counts
         Noisy counts of the bins of `spacing_bins`.
     spacings
-        The spacings that these tell apart, the widest first.
+        The spacings that these bins stand for, the widest first.
     width
         Width of the range.
     """
@@ -391,10 +382,9 @@ def spacing_of(counts: NoisyCounts, spacings: Sequence[Fraction], *, width: floa
 
 
 def _clear_bins(counts: NoisyCounts, start: int, stop: int) -> list[int]:
-    """Return the first and last significant bin of ``start`` to ``stop``, alone or as sums of the narrowest windows.
+    """Return the first and the last significant bin from ``start`` to ``stop``; an empty list if none is significant.
 
-    A window is a run of 1, 2, 4 or 8 adjacent bins.  The list is empty if none is significant; else the range of the
-    numbers contains both bins.
+    Where no single bin is significant, runs of 2, of 4 and of 8 adjacent bins are tested as sums.
     """
     for width in WINDOWS:
         sums = (
@@ -407,9 +397,10 @@ def _clear_bins(counts: NoisyCounts, start: int, stop: int) -> list[int]:
 
 
 def _widened(counts: NoisyCounts, place: int, step: int) -> int:
-    """Return the last bin of a chain of bins from ``place`` in direction ``step`` that hold more than noise likely does.
+    """Return the last bin of a chain of likely filled bins that begins at ``place`` and goes in direction ``step``.
 
-    The chain may jump over one bin.  It extends a range, so that numbers at its ends are not clipped.
+    A bin joins the chain if its count exceeds what `BESIDE` allows noise; the chain may jump over one bin.  The range
+    is extended to it, so that numbers at its ends are not clipped.
     """
     near = counts.above(BESIDE)
     if near > FEW * significant_total(counts).rows:
@@ -423,10 +414,9 @@ def _widened(counts: NoisyCounts, place: int, step: int) -> int:
 
 
 def _others(counts: NoisyCounts, first: int, last: int, *, deviations: float) -> bool:
-    """Return whether bins outside ``first`` to ``last`` are significant, alone or as a window of adjacent bins.
+    """Return whether counts outside ``first`` to ``last`` exceed ``deviations`` noise stddevs, alone or in sums.
 
     Then numbers lie outside, and the range is not cut to ``first`` to ``last``.
-    ``deviations`` is the threshold in noise stddevs.
     """
     rows = counts.rows.copy()
     rows[first:last] = 0
@@ -435,19 +425,19 @@ def _others(counts: NoisyCounts, first: int, last: int, *, deviations: float) ->
 
 
 def _filled(counts: NoisyCounts) -> tuple[int, int]:
-    """Return the first bin with more than `OUTSIDE` noise stddevs, and the position after the last one.
+    """Return the first bin with more than `OUTSIDE` noise stddevs, and the position after the last; (0, 0) if there is none.
 
-    Such bins surely hold numbers, and a range is cut to them and some neighbours.  (0, 0) if there is none.
+    Such bins surely hold numbers.
     """
     filled = np.flatnonzero(counts.rows > OUTSIDE * counts.stddev)
     return (int(filled[0]), int(filled[-1]) + 1) if len(filled) else (0, 0)
 
 
 def _with_neighbours(counts: NoisyCounts, first: int, last: int, most: int | None) -> tuple[int, int]:
-    """Return a range of bins, (first, after last), widened by neighbours, so that values that noise hides stay inside.
+    """Return a range of bins, (first, after last), widened by neighbours, so that numbers that noise hides stay inside.
 
-    There are twice as many neighbours as bins in the range.  If all would be more than ``most`` bins there are fewer,
-    but at least one on either side.  An odd neighbour goes to the side with more rows.
+    There are twice as many neighbours as bins in the range.  There are fewer, but at least one on either side, if the
+    result would have more than ``most`` bins.  An odd neighbour goes to the side with more rows.
     """
     wanted = 2 * (last - first)
     spare = wanted if most is None else min(wanted, max(most - (last - first), 2))
@@ -460,10 +450,10 @@ def _with_neighbours(counts: NoisyCounts, first: int, last: int, most: int | Non
 
 
 def _much_outside(counts: NoisyCounts, first: int, last: int, *, held: NoisyCount) -> bool:
-    """Return whether bins outside ``first`` to ``last`` hold more than a small fraction of the numbers, beyond noise.
+    """Return whether bins outside ``first`` to ``last`` hold more than the fraction `HIDDEN` of the numbers, beyond noise.
 
-    No single bin may be significant, and yet all may hold many numbers.  Total minus inside has less noise than a sum
-    of the bins outside.  ``held`` is how many numbers there are, by an earlier histogram.
+    They may hold many numbers together although no single bin is significant.  They are counted as the total ``held``
+    minus the bins inside, which has less noise than a sum of the bins outside.
     """
     stddev = math.hypot(held.stddev, counts.stddev * math.sqrt(last - first))
     outside = held.rows - float(counts.rows[first:last].sum())
@@ -471,9 +461,9 @@ def _much_outside(counts: NoisyCounts, first: int, last: int, *, held: NoisyCoun
 
 
 def _surely_filled(counts: NoisyCounts) -> tuple[int, int]:
-    """Return a range of bins, as (first, after last), without the ends that surely hold hardly any numbers.
+    """Return a range of bins, (first, after last), without the ends that surely hold hardly any numbers.
 
-    A column's range may be cut to it.  All bins are returned if nothing would be left.
+    It has all bins if nothing would be left.
     """
     most = HARDLY_ANY * counts.rows.sum()
     parts = len(counts.rows)
@@ -493,8 +483,7 @@ def _width(lower: float, upper: float, *, whole: bool) -> float:
 def _least_span(gap: float, *, apart: bool, whole: bool) -> float:
     """Return the least distance of two numbers on either side of a gap of width ``gap``, at least 0.
 
-    Whole numbers that are ``apart``, in two different bins, differ by one more than the whole part of the gap.  A range
-    may then be shown to be hardly wider than its numbers.
+    Whole numbers in two different bins (``apart``) differ by one more than the whole part of the gap.
     """
     return math.floor(gap) + 1.0 if whole and apart else max(gap, 0.0)
 

@@ -1,8 +1,9 @@
-"""A distribution of persons with all their rows: log-linear conditionals in an order, drawn forwards.
+"""A distribution of persons with all their rows: one log-linear conditional law per attribute, drawn forwards.
 
-Attributes are drawn one after the other: the person's, then its first row's, of its second, and so on.  The
-law of each given what was drawn before is log-linear in tables (`PersonTable`), which all rows share.  Drawing forwards
-is exact, needs no junction tree, and a person's history may be as long as its count says.
+Attributes are drawn one after the other: those of the person, then of its first row, of its second row, and so on.  The
+law of an attribute, given what was drawn before, is log-linear: the logarithms of several tables (`PersonTable`) add
+up.  All rows share these tables.  Drawing forwards is exact and needs no junction tree, and a person may have any
+number of rows.
 """
 
 from __future__ import annotations
@@ -23,27 +24,27 @@ from synthdp.queries.persons import MOST_SIBLINGS, Persons, Rows, pair_shares, s
 from synthdp.randomness import Generator
 
 IMPOSSIBLE = -1e9
-"""The logarithm that stands for probability 0; finite, so that sums never give NaN. A convention."""
+"""The logarithm that stands for probability 0; finite, so that sums never give NaN.  A convention."""
 
 Allowed = Mapping[tuple[int, str, int], BoolArray | FloatArray]
-"""By table, attribute and place of the row among its parent's, the share of each cell that is allowed."""
+"""By table, attribute and rank of the row among its parent's, the fraction of each cell that is allowed."""
 
 PROPOSALS = 8
-"""Persons drawn for each one kept when drawing under conditions; those kept are chosen by how likely they meet them.
-More make those kept likelier, and less often the same person, but take longer.  Tuned; not measured.
-"""
+"""Number of persons drawn for each person wanted when conditions are given; a person is then chosen with probability
+proportional to that of the conditions given its other values.  A larger number chooses fewer persons twice, but takes
+longer.  Tuned; not measured."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Factor:
-    """One table of a conditional law: a person table, and its logarithms (theta).
+    """One table of a conditional law: a person table, and what it adds to log-probabilities.
 
     Parameters
     ----------
     table
         The table that was measured; its second axis is the attribute that is drawn.
     theta
-        (table.shape) what it adds to the logarithm.
+        (table.shape) terms of the log-probability.
     """
 
     table: PersonTable
@@ -57,11 +58,12 @@ class Conditional:
     Parameters
     ----------
     table, attribute
-        Table and name of the attribute.
+        Position of the table, and name of the attribute.
     base
-        (1 or groups of periods, cells) logarithms before the factors; `IMPOSSIBLE` where a cell is never drawn.
+        (1 or groups of periods, cells) log-probabilities without the factors; `IMPOSSIBLE` for cells that are never
+        drawn.
     factors
-        The other factors that it depends on.
+        The tables of two or three attributes that change the law.
     """
 
     table: int
@@ -72,14 +74,14 @@ class Conditional:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Expectations:
-    """Expected one-way tables and factors' tables, in persons; sums of probabilities, filled as rows are drawn.
+    """Expected one-way tables and factors' tables, in persons: sums of probabilities, added up as rows are drawn.
 
     Parameters
     ----------
     ones
         By table and attribute, (1 or groups of periods, cells).
     factors
-        By table and attribute, one for each factor, shaped as its table.
+        By table and attribute, one array for each factor, shaped as its table.
     """
 
     ones: Mapping[tuple[int, str], FloatArray]
@@ -87,7 +89,7 @@ class Expectations:
 
     @classmethod
     def of(cls, model: Histories) -> Expectations:
-        """Return expectations of the right shapes, all 0, for a model's tables."""
+        """Return expectations that are all 0, with the shapes of a model's tables."""
         return cls(
             {key: np.zeros(one.base.shape) for key, one in model.conditionals.items()},
             {key: [np.zeros(f.theta.shape) for f in one.factors] for key, one in model.conditionals.items()},
@@ -108,11 +110,12 @@ class Histories:
     Attributes
     ----------
     barriers
-        The cells that rules on two columns forbid.
+        The cells that rules between two columns forbid.
     possible
-        By table and attribute, where rules leave some out, which cells some row may have.
+        By table and attribute, (cells,) whether some row may have the cell; only for attributes of which rules forbid
+        some.
     heaps
-        By table and days, the single days that many rows have to which they lead.
+        By table and attribute of days between two dates, the second days that many rows have; see `DaysToHeaps`.
     """
 
     layout: Layout
@@ -127,10 +130,10 @@ class Histories:
         object.__setattr__(self, "heaps", days_to_heaps(self.layout, self.barriers))
 
     def together(self, key: tuple[int, str]) -> tuple[tuple[int, str], ...]:
-        """Return the attributes that are drawn by one law with one, itself included, by table and attribute.
+        """Return the attributes whose laws depend on each other's factors, as (table, attribute), including the given one.
 
-        They are days and the day that they lead to, where that day has single days of many rows; else the attribute
-        alone.  A fit divides one step among the tables of all.
+        They are the days between two dates and the second date, if many rows have the same second date.  Otherwise it
+        is the attribute alone.  A fit divides one step among the factors of all.
         """
         for one in self.heaps.values():
             if key in (one.days, one.second):
@@ -140,7 +143,7 @@ class Histories:
     def without(self, left_out: Mapping[tuple[int, str], Sequence[int]]) -> Histories:
         """Return the distribution in which attributes never have some cells, by table and attribute.
 
-        The odds of their other cells stay.  An attribute without other cells stays as it is.
+        The other cells keep their odds.  An attribute that would have no cell left is unchanged.
         """
         conditionals = dict(self.conditionals)
         for key, cells in left_out.items():
@@ -151,7 +154,7 @@ class Histories:
         return Histories(self.layout, conditionals)
 
     def never_draws(self, key: tuple[int, str], cell: int) -> bool:
-        """Return whether no row has a cell of an attribute, whatever was drawn before."""
+        """Return whether no row ever has a cell of an attribute."""
         return bool((self.conditionals[key].base[:, cell] <= IMPOSSIBLE / 2).all())
 
     def draw(
@@ -162,7 +165,7 @@ class Histories:
         expected: Expectations | None = None,
         allowed: Allowed | None = None,
     ) -> Persons:
-        """Draw persons with all their rows, perhaps under conditions on some attributes.
+        """Draw persons with all their rows, under conditions on some attributes if ``allowed`` is given.
 
         Parameters
         ----------
@@ -171,15 +174,17 @@ class Histories:
         rng
             Source of the draws.
         expected
-            Expected tables, to which the probabilities of all drawn cells are added, in persons; a fit needs them.
+            Expected tables, to which the probabilities of all drawn rows are added, in persons, for a fit; ``None`` for
+            none.
         allowed
-            For attributes of persons, and of the first rows of a table of the root's children, the share of each cell that
-            is allowed; others are not drawn.  More persons are drawn then, and chosen by how likely they were to be allowed.
+            The fraction of each cell that is allowed, for attributes of persons, and of the first rows of tables right
+            below the root.  Then `PROPOSALS` times as many persons are drawn, and chosen by the probability that they
+            had to meet it.
 
         Raises
         ------
         ImpossibleEvidenceError
-            If no person has what is allowed.
+            If no person can have what is allowed.
         """
         allowed = allowed or {}
         drawn = persons * PROPOSALS if allowed else persons
@@ -203,7 +208,10 @@ class Histories:
         return Persons(self.layout, tuple(tables), np.zeros(persons, np.int64))
 
     def _with_next(self, tables: list[Rows]) -> list[Rows]:
-        """Append the rows of the next table, as many for each parent as its count says, with no values yet."""
+        """Append the next table's rows to ``tables``: as many for each parent as its count says, without values.
+
+        Return all tables.
+        """
         i = len(tables)
         table = self.layout.tables[i]
         pattern = tables[table.parent].values[table.count]
@@ -215,7 +223,7 @@ class Histories:
         return tables
 
     def _run(self, tables: list[Rows], rng: Generator, expected: Expectations | None, allowed: Allowed) -> FloatArray:
-        """Draw all values of the last table's rows; return the probability of each row to be allowed, (rows,)."""
+        """Draw all values of the last table's rows; return the probability that each row met ``allowed``, (rows,)."""
         persons = Persons(self.layout, tuple(tables), np.zeros(len(tables[0]), np.int64))
         return _Pass(self, persons, len(tables) - 1, rng, expected, allowed).run()
 
@@ -227,21 +235,22 @@ class _Law:
     Parameters
     ----------
     of
-        The conditional.
+        The conditional law.
     among
-        The values that rules between the rows of a parent row allow.
+        State of the rules between the rows of one parent row.
     barriers
-        The values that cells drawn before forbid.
+        Rules by which values drawn before forbid cells.
     possible
-        (cells,) which cells some row may have; ``None`` for all.
+        (cells,) whether some row may have the cell; ``None`` if all may be drawn.
     above
-        By factor, and by part of one of three attributes, (rows,) the group of the row above, where it looks at one.
+        (rows,) group of the row above, by factor and position of its part; only for parts that depend on a row above.
     groupings, which
-        The different groupings of its cells that factors speak of, and for each factor which; -1 for one of single cells.
+        The distinct groupings of the attribute's cells, and the position of each factor's; -1 for a factor of single
+        cells.
     expected
-        Array to which expected counts are added; ``None`` where none are.
+        Array to which expected counts are added; ``None`` for none.
     by_factor
-        The same for each factor.
+        The arrays to which each factor's expected counts are added.
     """
 
     of: Conditional
@@ -267,9 +276,9 @@ class _Pass:
     allowed: Allowed
 
     def run(self) -> FloatArray:
-        """Draw all attributes of all rows, first the first row of each parent.
+        """Draw all attributes of all rows: of the first rows of all parents, then of the second rows, and so on.
 
-        Return each row's probability to be allowed, (rows,); 1 where nothing is asked of it.
+        Return the probability that each row met ``allowed``, (rows,); it is 1 for rows without a condition.
         """
         rows = self.persons.tables[self.table]
         weights = np.ones(len(rows))
@@ -294,7 +303,7 @@ class _Pass:
     def _shares(self) -> Mapping[Kind, FloatArray]:
         """Return the weights of rows, (rows,), in persons, for each kind of table.
 
-        Expected tables are added up with them, so that they weigh rows as measured tables do.
+        Measured tables weigh rows in this way, so expected tables must too.
         """
         i, persons = self.table, self.persons
         layout, one = persons.layout.tables[i], persons.whole(i)
@@ -310,7 +319,7 @@ class _Pass:
         return found
 
     def _laws(self) -> list[_Law]:
-        """Return the laws of the table's attributes in drawing order; sets all their values to 0 first."""
+        """Return the laws of the table's attributes in drawing order; set all their values to 0 first."""
         model, i, rows = self.model, self.table, self.persons.tables[self.table]
         parents, found = int(rows.parent.max(initial=-1)) + 1, []
         for key, one in model.conditionals.items():
@@ -331,9 +340,10 @@ class _Pass:
         return found
 
     def _sums(self) -> dict[str, IntArray]:
-        """Return zeros, (2, rows), for each attribute whose mean rank over earlier rows is needed, by its name.
+        """Return zeros, (2, rows), by name of each attribute whose mean rank over earlier rows a law depends on.
 
-        They hold the sum and the number of ranks so far, and are passed on from row to row.
+        They will hold the sum and the number of ranks over the earlier rows of the same parent.  A rank is the place of
+        a value in the order of the attribute, from 0 to `RANKS`.
         """
         many = len(self.persons.tables[self.table])
         factors = (f for (i, _), one in self.model.conditionals.items() if i == self.table for f in one.factors)
@@ -343,9 +353,9 @@ class _Pass:
     def _logarithms(
         self, law: _Law, rank: int, index: IntArray, given: Sequence[tuple[int, Sequence[IntArray]]]
     ) -> FloatArray:
-        """Return unnormalised log-probabilities, (rows of ``index``, cells), of an attribute in some rows.
+        """Return unnormalised log-probabilities of an attribute's cells in the rows ``index``, (rows of ``index``, cells).
 
-        `IMPOSSIBLE` where rules forbid.  ``given`` is what `_all_given` returns.
+        They are `IMPOSSIBLE` where rules forbid a cell.  ``given`` is the result of `_all_given`.
         """
         rows, layout, of = self.persons.tables[self.table], self.model.layout.tables[self.table], law.of
         z: FloatArray = of.base[rows.group[index]] if len(of.base) > 1 else np.repeat(of.base, len(index), axis=0)
@@ -379,9 +389,10 @@ class _Pass:
     def _to_heaps(
         self, heaps: DaysToHeaps, laws: Sequence[_Law], rank: int, index: IntArray, sums: Mapping[str, IntArray]
     ) -> FloatArray:
-        """Return what single second days add to the logarithms of the days that lead there, (rows, cells of the days).
+        """Return terms of the log-probabilities of days between two dates, (rows of ``index``, cells of the days).
 
-        So that days are drawn as often as rows have them that end on such a day; see `DaysToHeaps`.
+        They make days likelier that end at a second date which many rows have, as often as rows have it; see
+        `DaysToHeaps`.
         """
         names = [law.of.attribute for law in laws]
         law, rows = laws[names.index(heaps.barrier.attribute)], self.persons.tables[self.table]
@@ -404,7 +415,7 @@ class _Pass:
         return heaps.logarithms(likely, first_day, rows.group[index], np.exp(related))
 
     def _take(self, law: _Law, index: IntArray, cells: IntArray) -> None:
-        """Store the cells drawn for some rows, and what later rules need to know of them."""
+        """Store the cells drawn for some rows; update the rules between siblings and the period for later draws."""
         rows, layout = self.persons.tables[self.table], self.model.layout.tables[self.table]
         rows.values[law.of.attribute][index] = cells
         law.among.drawn(rows.parent[index], cells)
@@ -446,10 +457,10 @@ class _Pass:
                 into += _times_seen(groups, len(into)).T @ weighted
 
     def _drawn_before(self, barrier: Barrier, index: IntArray) -> IntArray:
-        """Return, for some rows, the earlier drawn cell on which a rule's restriction depends, (rows of ``index``,).
+        """Return the earlier drawn cell on which a rule's restriction depends, (rows of ``index``,).
 
-        Where days between lead to the restricted cell, both are numbered together.  The number is the cell of the other
-        times the number of cells of days, plus the days.
+        If it also depends on the number of days between, the result is cell * (number of cells of the days) + cell of
+        the days.
         """
         rows_above, layout = self.persons.tables[barrier.above], self.model.layout.tables[barrier.above]
         in_pattern = barrier.other == layout.period and layout.order is Order.PATTERN
@@ -462,7 +473,7 @@ class _Pass:
         return above[index] * days + self.persons.tables[self.table].values[barrier.days][index]
 
     def _of_parent(self, table: PersonTable) -> IntArray:
-        """Return, for each row, the group of an ancestor row's attribute, on which the row's law depends, (rows,)."""
+        """Return the group of an ancestor row's attribute, on which each row's law depends, (rows,)."""
         above = self.persons.tables[table.above]
         grouping = _grouping(table)
         return grouping.of(above[table.other], above.group)[self.persons.ancestor(table.table, table.above)]
@@ -470,9 +481,10 @@ class _Pass:
     def _all_given(
         self, law: _Law, some: Iterable[int], rank: int, index: IntArray, sums: Mapping[str, IntArray]
     ) -> list[tuple[int, list[IntArray]]]:
-        """Return some factors that say anything of rows of a rank, by number, each with the rows' indices on its first axis.
+        """Return (k, indices) of each factor k in ``some`` that applies to rows of this rank.
 
-        A factor has an array of indices, (rows of ``index``,), for each earlier row that it looks at.
+        ``indices`` holds, for each earlier row that the factor depends on, the position on its first axis, (rows of
+        ``index``,).
         """
         found = []
         for k in some:
@@ -482,9 +494,9 @@ class _Pass:
         return found
 
     def _given(self, law: _Law, k: int, index: IntArray, sums: Mapping[str, IntArray], *, back: int) -> IntArray:
-        """Return, for some rows, the index on the first axis of factor ``k``'s table, (rows of ``index``,).
+        """Return the position on the first axis of factor ``k``'s table for some rows, (rows of ``index``,).
 
-        It is the group of what the attribute's law is conditioned on.  ``back`` says how many rows earlier to look.
+        It is the group of the values that the law is conditioned on.  ``back`` is how many rows earlier these are.
         """
         table = law.of.factors[k].table
         if table.kind is not Kind.TRIPLE:
@@ -497,10 +509,10 @@ class _Pass:
     def _given_one(
         self, table: PersonTable, above: IntArray | None, index: IntArray, sums: Mapping[str, IntArray], *, back: int
     ) -> IntArray:
-        """Return, for the rows of ``index``, the group of a two-attribute table's conditioning attribute, (rows,).
+        """Return the group of a two-attribute table's conditioning attribute for some rows, (rows of ``index``,).
 
-        For tables of equal values it is the cell in the earlier row.  In tables of the period given the row before
-        (`Kind.ENTRY`), a first row has a group of its own, after all others.
+        For tables of equal values it is the earlier row's cell.  In tables of the period given the row before
+        (`Kind.ENTRY`), a first row has an extra group, after all others.
         """
         rows = self.persons.tables[self.table]
         if above is not None:
@@ -525,9 +537,9 @@ class _Pass:
 
 
 def _groupings_of(one: Conditional) -> tuple[tuple[Grouping, ...], tuple[int, ...]]:
-    """Return the distinct groupings of an attribute's cells among its factors, and which one each uses.
+    """Return the distinct groupings of an attribute's cells in its factors, and the position of each factor's among them.
 
-    -1 for single cells.  So each is applied only once.
+    The position is -1 for a factor of single cells.  So each grouping is applied only once.
     """
     different: list[Grouping] = []
     which = []
@@ -543,7 +555,7 @@ def _groupings_of(one: Conditional) -> tuple[tuple[Grouping, ...], tuple[int, ..
 
 
 def _by_group(probability: FloatArray, grouping: Grouping, rows: Rows, index: IntArray) -> FloatArray:
-    """Return the probability of each group of cells, (rows, groups), to be added to a table."""
+    """Return the probability of each group of cells, (rows, groups), from (rows, cells)."""
     found = np.empty((len(index), grouping.size))
     for g, here in _periods(grouping, rows, index):
         found[here] = probability[here] @ (grouping.groups[g][:, None] == np.arange(grouping.size)).astype(np.float64)
@@ -551,13 +563,13 @@ def _by_group(probability: FloatArray, grouping: Grouping, rows: Rows, index: In
 
 
 def _spread_cells(z: FloatArray, said: FloatArray, grouping: Grouping, rows: Rows, index: IntArray) -> None:
-    """Add log-factors by group, (rows, groups), to the log-probabilities of cells, (rows, cells), in place."""
+    """Add terms of groups, (rows, groups), to the log-probabilities of their cells, (rows, cells), in place."""
     for g, here in _periods(grouping, rows, index):
         z[here] += said[here][:, grouping.groups[g]]
 
 
 def _periods(grouping: Grouping, rows: Rows, index: IntArray) -> Iterator[tuple[int, slice | BoolArray]]:
-    """Yield each group of periods that a grouping distinguishes, and its rows of ``index``, as a slice or mask."""
+    """Yield each group of periods that a grouping distinguishes, and the rows of ``index`` in it, as a slice or a mask."""
     if len(grouping.groups) == 1:
         yield 0, slice(None)
         return
@@ -566,9 +578,9 @@ def _periods(grouping: Grouping, rows: Rows, index: IntArray) -> Iterator[tuple[
 
 
 def _masked(probability: FloatArray, mask: BoolArray | FloatArray) -> FloatArray:
-    """Keep only allowed cells of probabilities, (rows, cells), in place; return the mass that they had, (rows,).
+    """Multiply probabilities, (rows, cells), by a mask and normalise them, in place; return their sums before, (rows,).
 
-    Persons are chosen by it, since it says how likely they were to be allowed.  A row without allowed mass is left 0.
+    The sum is the probability that the row is allowed; persons are chosen by it.  A row with sum 0 becomes all 0.
     """
     probability *= mask
     inside = np.asarray(probability.sum(axis=1), np.float64)
@@ -577,10 +589,7 @@ def _masked(probability: FloatArray, mask: BoolArray | FloatArray) -> FloatArray
 
 
 def _chosen(layout: Layout, tables: list[Rows], persons: IntArray) -> list[Rows]:
-    """Return the rows of chosen persons in all tables, renumbered; a person may be chosen more than once.
-
-    Of many persons drawn under conditions, these are the ones that are kept.
-    """
+    """Return the rows of chosen persons in all tables, with parents renumbered; a person may be chosen more than once."""
     found: list[Rows] = []
     chosen: list[IntArray] = []
     for i, rows in enumerate(tables):
@@ -598,9 +607,9 @@ def _chosen(layout: Layout, tables: list[Rows], persons: IntArray) -> list[Rows]
 
 
 def _times_seen(groups: Sequence[IntArray], size: int) -> FloatArray:
-    """Return how often each group of ``size`` is among some groups of each row, (n,) each, as (n, size).
+    """Return how often each of ``size`` groups occurs among some groups of each row, (n, size), from (n,) arrays.
 
-    A product with it adds up what a factor says of several earlier rows, or what is expected of them, at once.
+    One matrix product with it adds up the terms, or the expected counts, of several earlier rows.
     """
     first = np.arange(len(groups[0])) * size
     places = np.concatenate([first + one for one in groups])
@@ -608,9 +617,9 @@ def _times_seen(groups: Sequence[IntArray], size: int) -> FloatArray:
 
 
 def _summed_by(given: IntArray, weighted: FloatArray, size: int) -> FloatArray:
-    """Return the sums of rows of ``weighted``, (n, columns), by their index ``given``, (n,); (size, columns).
+    """Return the sums of rows of ``weighted``, (n, columns), by their position ``given``, (n,): (size, columns).
 
-    So the probabilities of many rows add up to an expected table.
+    This adds the probabilities of many rows to an expected table.
     """
     columns = weighted.shape[1]
     places = (given[:, None] * columns + np.arange(columns)).ravel()
@@ -626,15 +635,14 @@ def _grouping(table: PersonTable) -> Grouping:
 
 
 def _ranks(table: PersonTable) -> bool:
-    """Return whether a table's conditioning attribute is ordered, so that ranks of it can be averaged."""
+    """Return whether a table's conditioning attribute has ranks (an order), so that they can be averaged over rows."""
     return table.other_grouping is not None and table.other_grouping.ranks is not None
 
 
 def _looks_back(f: Factor, rank: int) -> Sequence[int]:
-    """Return how many rows back a factor looks from a row of this rank; several numbers if at several rows.
+    """Return how many rows back the rows are that a factor depends on, for a row of this rank (0 for a parent's first row).
 
-    Empty where the factor says nothing of such rows.  0 where it looks at no earlier row, or where `_Pass._given_one`
-    finds the earlier rows without this number.
+    Return () if the factor does not apply to such rows, and (0,) if `_Pass._given_one` needs no such number.
     """
     match f.table.weighs_as:
         case Kind.SIBLING | Kind.ALIKE:
@@ -649,7 +657,7 @@ def _looks_back(f: Factor, rank: int) -> Sequence[int]:
 def _forbid_periods(z: FloatArray, rows: Rows, index: IntArray, rank: int, values: IntArray, *, unique: bool) -> None:
     """Forbid periods before the previous row's, in place.
 
-    With ``unique`` periods, forbid the previous row's too, and leave enough later ones for further rows.
+    With ``unique`` periods, also forbid the previous row's, and periods after which further rows would find none left.
     """
     cells = np.arange(z.shape[1])
     if rank:
@@ -662,9 +670,9 @@ def _forbid_periods(z: FloatArray, rows: Rows, index: IntArray, rank: int, value
 
 
 def _obey(z: FloatArray, allowed: BoolArray, follow: IntArray | None) -> None:
-    """Forbid cells that are not allowed, in place, except in rows that would have none left; these are rejected later.
+    """Forbid cells that are not allowed, in place, except in rows that would have none left; these rows are rejected later.
 
-    ``follow`` says how many rows of later periods must find room.
+    ``follow`` is the number of rows of later periods that must still find room.
     """
     left: BoolArray = np.logical_and(z > IMPOSSIBLE / 2, allowed)
     if follow is not None:
@@ -682,7 +690,7 @@ def _softmax(z: FloatArray) -> FloatArray:
 
 
 def _drawn(probability: FloatArray, rng: Generator) -> IntArray:
-    """Draw one cell per row from probabilities, (rows, cells); returns (rows,)."""
+    """Draw one cell for each row from probabilities, (rows, cells); return (rows,)."""
     cumulated = probability.cumsum(axis=1)
     wanted = rng.random(len(probability)) * cumulated[:, -1]
     found = (cumulated <= wanted[:, None]).sum(axis=1)
@@ -690,9 +698,22 @@ def _drawn(probability: FloatArray, rng: Generator) -> IntArray:
 
 
 def _add_ranks(both: IntArray, mine: list[Conditional], name: str, rows: Rows, index: IntArray) -> None:
-    """Pass the sum and the number of ranks so far on to the next row of the same parent, in place.
+    """Add the rank of some rows' values to the sum and number of ranks, and store them with the next row of the parent.
 
-    ``both`` holds them, (2, all rows), of the attribute ``name``; a row's law may depend on the mean rank before it.
+    A row's law may depend on the mean rank of the rows before it.  Values without a rank are left out.
+
+    Parameters
+    ----------
+    both
+        (2, rows) sums and numbers of ranks over the rows before each row, changed in place.
+    mine
+        The laws of the table's attributes.
+    name
+        The attribute whose ranks are added.
+    rows
+        The rows of the table.
+    index
+        Positions of the rows that were drawn last.
     """
     grouping = next(
         f.table.other_grouping for c in mine for f in c.factors if f.table.kind is Kind.BEFORE and f.table.other == name
@@ -708,8 +729,8 @@ def _add_ranks(both: IntArray, mine: list[Conditional], name: str, rows: Rows, i
 
 
 def _of_same_row(table: PersonTable) -> set[str]:
-    """Return the attributes of its own row that a table looks at besides the one that is drawn.
+    """Return the attributes of the same row on which a table's law depends.
 
-    What is drawn only later cannot be looked at yet, where days to single days are drawn first.
+    An attribute that is drawn only later cannot be used, as where the days between two dates are drawn first.
     """
     return {part.other for part in table.parts or (table,) if part.kind is Kind.ROW}

@@ -1,7 +1,7 @@
 """Junction trees: from cliques that share columns to a forest of larger cliques on which sums are exact.
 
-Combinatorics on column indices and table sizes, and how a table sits inside a larger one.  `markov_random_field`
-puts probabilities on the nodes; a planner asks `TreePlanner` what a tree would cost.  Knows no probability.
+The module handles columns and table sizes only, and how a table sits inside a larger one.  `markov_random_field` puts
+probabilities on the nodes.  A planner asks `TreePlanner` how many cells a tree would have.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ class SubTable:
     shape
         Shape that broadcasts against the node's table: 1 on those axes.
     merged
-        (cells,) in which cell of a table of merged codes each cell lies; ``None`` where none were merged.
+        (cells of the columns' table,) the cell of a table over merged codes that each of them lies in; ``None`` if no
+        codes are merged.
     """
 
     axes: tuple[int, ...]
@@ -46,7 +47,10 @@ class SubTable:
     def of(
         cls, shape: Sequence[int], node: Clique, columns: Iterable[int], *, merged: IntArray | None = None
     ) -> SubTable:
-        """Return how the table of ``columns`` sits inside the table of ``node``, a larger set of columns."""
+        """Return how the table of ``columns`` sits inside the table of ``node``, a larger set of columns.
+
+        ``merged`` is the field of this name.
+        """
         kept = set(columns)
         return cls(
             tuple(axis for axis, a in enumerate(node) if a not in kept),
@@ -55,10 +59,10 @@ class SubTable:
         )
 
     def margin(self, table: FloatArray) -> FloatArray:
-        """Sum a node's table (shaped like the node) to the flat sub-table, (cells,).
+        """Return the flat sub-table, (cells,), summed from a node's table (shaped like the node).
 
-        One axis at a time, the first first: where the last axis is short, numpy's sum over several axes
-        takes ten times as long.
+        One axis is summed at a time, the first axis first: numpy's sum over several axes takes ten times as long if the
+        last axis is short.
         """
         for axis in self.axes:
             table = np.add.reduce(table, axis=axis, keepdims=True)
@@ -66,16 +70,19 @@ class SubTable:
         return flat if self.merged is None else np.bincount(self.merged, weights=flat).astype(np.float64, copy=False)
 
     def spread(self, flat: FloatArray) -> FloatArray:
-        """Reshape the flat sub-table so that it broadcasts against the node's table; merged codes are spread out."""
+        """Return the flat sub-table in a shape that broadcasts against the node's table.
+
+        Cells that share a merged cell get its value.
+        """
         return (flat if self.merged is None else flat[self.merged]).reshape(self.shape)
 
 
 @dataclass(frozen=True)
 class JunctionTree:
-    """A forest of nodes with the running intersection property, parents before children.
+    """A forest of cliques (nodes) with the running intersection property, parents before children.
 
-    A column's nodes are connected, so a node shares with all earlier nodes exactly its separator.  Nodes of
-    unconnected columns lie in different trees of the forest; there is no empty separator between them.
+    The nodes with a given column are connected, so the columns that a node shares with all earlier nodes are those that
+    it shares with its parent: its separator.  Unconnected columns lie in different trees of the forest.
 
     Parameters
     ----------
@@ -146,7 +153,15 @@ class JunctionTree:
         return self._homes[clique]
 
     def place(self, clique: Clique, *, merged: IntArray | None = None) -> tuple[int, SubTable]:
-        """Return the home node of ``clique``, and how its table (perhaps of merged codes) sits inside.
+        """Return the smallest node that contains ``clique``, and how the clique's table sits inside the node's.
+
+        Parameters
+        ----------
+        clique
+            Columns, increasing.
+        merged
+            (cells of the clique's table,) the cell of a table over merged codes that each of them lies in; ``None`` if
+            no codes are merged.
 
         Raises
         ------
@@ -161,11 +176,10 @@ class JunctionTree:
         return home, SubTable.of(self.shape, self.nodes[home], clique, merged=merged)
 
     def sweep(self, root: int) -> Iterator[Step]:
-        """Walk depth first around one tree, yielding visits and messages, for fits that change one node at a time.
+        """Yield the steps of a depth-first walk around one tree, for fits that change one node at a time.
 
-        A node is visited before and after its children.
-
-        ``("down", j)`` comes before the visit of child ``j``, ``("up", j)`` after its descendants'.
+        ``("visit", i)`` comes before and after the children of node i.  ``("down", j)``, the message to child j, comes
+        before the visit of j; ``("up", j)``, the message to its parent, after its descendants'.
         """
         stack: list[Step | tuple[Literal["enter"], int]] = [("enter", root)]
         while stack:
@@ -182,10 +196,10 @@ class JunctionTree:
 
 
 class TreePlanner:
-    """Answer how many cells the junction tree of a set of cliques has, cheaply and many times.
+    """Computes the number of cells of the junction tree of a set of cliques, cheaply and many times.
 
-    The elimination of every connected component of columns is remembered, so that one more clique costs the
-    elimination of the component it joins.  `tree_of` builds the very tree that was priced.
+    The elimination of every connected component of columns is cached, so that one more clique costs the elimination of
+    the component that it joins.  `tree_of` builds the tree whose cells were counted.
 
     Parameters
     ----------
@@ -194,13 +208,8 @@ class TreePlanner:
 
     Examples
     --------
-    >>> planner = TreePlanner((2, 3, 4))
-    >>> planner.cells([(0, 1)])
-    10
-    >>> planner.cells([(0, 1), (1, 2)])
-    18
-    >>> planner.tree_of([(0, 1), (1, 2), (0, 2)]).nodes
-    ((0, 1, 2),)
+    >>> planner = TreePlanner((2, 3, 4)) >>> planner.cells([(0, 1)]) 10 >>> planner.cells([(0, 1), (1, 2)]) 18 >>>
+    planner.tree_of([(0, 1), (1, 2), (0, 2)]).nodes ((0, 1, 2),)
     """
 
     def __init__(self, shape: Sequence[int]) -> None:
@@ -225,9 +234,9 @@ class TreePlanner:
         return JunctionTree(self.shape, tuple(nodes), tuple(parents))
 
     def _components(self, cliques: Iterable[Clique]) -> Iterator[_Component]:
-        """Yield the connected components of columns joined by cliques, each with its columns' neighbours.
+        """Yield the connected components of columns joined by cliques, ordered by first column.
 
-        They are ordered by first column.
+        Each is given as its columns with their neighbours.
         """
         neighbours = [0] * len(self.shape)
         for clique in cliques:
@@ -256,7 +265,7 @@ class TreePlanner:
         return self._known[part]
 
     def _root(self, masks: Sequence[int]) -> int:
-        """Return the position of the largest node: it is made the root, as sampling controls a root's whole table."""
+        """Return the position of the largest node, which becomes the root: sampling balances a root's whole table."""
         return max(range(len(masks)), key=lambda i: (table_size(self.shape, _columns(masks[i])), -i))
 
 
@@ -272,7 +281,7 @@ def tree_cells(shape: Sequence[int], cliques: Iterable[Clique]) -> int:
 
 @lru_cache(maxsize=2**14)
 def _columns(mask: int) -> Clique:
-    """Return the columns whose bits are set in a mask, in increasing order: sets of columns are kept as such masks."""
+    """Return the columns whose bits are set in a mask, in increasing order; masks represent sets of columns."""
     columns = []
     while mask:
         lowest = mask & -mask
@@ -282,11 +291,11 @@ def _columns(mask: int) -> Clique:
 
 
 def _eliminate(shape: Shape, part: _Component) -> tuple[tuple[int, ...], int]:
-    """Triangulate one component; return its maximal cliques as bit masks, and their number of cells.
+    """Return the maximal cliques of one component after triangulation, as bit masks, and their number of cells.
 
-    Greedy: always the column whose neighbourhood has the smallest table, of equal ones the one that joins the fewest
-    new pairs, of equal ones the first.  Sizes are exact integers: rounded logarithms would make ties depend on the
-    platform.
+    Greedy elimination: the next column is the one whose neighbourhood has the smallest table.  Of equal ones, it is the
+    one that joins the fewest new pairs, then the first.  Sizes are exact integers, because rounded logarithms would
+    make ties depend on the platform.
     """
     neighbours = dict(part)
     sizes = {a: shape[a] * table_size(shape, _columns(near)) for a, near in part}
@@ -328,10 +337,10 @@ def _eliminate(shape: Shape, part: _Component) -> tuple[tuple[int, ...], int]:
 
 
 def _maximum_spanning_tree(masks: Sequence[int], root: int) -> tuple[list[int], list[int]]:
-    """Join the nodes to a tree by the largest separators (Prim's algorithm).
+    """Return the nodes in an order with parents first, and for each position in it the position of its parent.
 
-    For the maximal cliques of a triangulated graph such a tree has the running intersection property (Jensen and Jensen
-    1994, theorem 1). Returns the order, and for each position in it the position of the parent.
+    Nodes are joined by the largest separators (Prim's algorithm).  For the maximal cliques of a triangulated graph such
+    a tree has the running intersection property (Jensen and Jensen 1994, theorem 1).
     """
     order, parents = [root], [-1]
     best = {j: ((masks[root] & masks[j]).bit_count(), 0) for j in range(len(masks)) if j != root}

@@ -1,6 +1,6 @@
-"""Rules of a database, compiled for histories: which cells may not follow which, and which rows break a rule.
+"""Rules of a database, compiled for drawing persons' rows: which cells may not follow which, and which rows break a rule.
 
-`Barrier` is a rule between a row and a row above it; `Among` holds the rules between the rows of one parent row.
+`Barrier` is a rule between a row and a row above it.  `Among` holds the rules between the rows of one parent row.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from synthdp.schema.sibling_rules import NeverFalls, RowsPerParent, SiblingRule,
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Barrier:
-    """Cells of an attribute that no row may have, given a cell that was drawn before.
+    """The cells of an attribute that a row may not have, given a cell that was drawn before.
 
     Parameters
     ----------
@@ -33,10 +33,10 @@ class Barrier:
     above, other
         Position of the table, and name of the attribute, that was drawn before: of a row above, or of the row itself.
     possible
-        (cells of the other, cells of the attribute) whether some row with both obeys.
+        (cells of the other, cells of the attribute) whether some row with both cells satisfies the rule.
     days
-        The days between the two, an attribute of the row that was drawn before: then the first axis of ``possible`` is of
-        cells of the other and of these.
+        Name of the attribute of days between the two, if it was drawn before too, else "".  The first axis of
+        ``possible`` then has one entry for each cell of the other and cell of the days.
     """
 
     table: int
@@ -49,9 +49,9 @@ class Barrier:
 
 @lru_cache(maxsize=4)
 def barriers_of(layout: Layout) -> tuple[Barrier, ...]:
-    """Return the restrictions by rules on two columns, each on the column drawn later, given the earlier one.
+    """Return the restrictions by rules between two columns: each on the column drawn later, given the column drawn before.
 
-    Rows are drawn under them.  Those of differences of days come last.
+    Restrictions by differences of days come last.
     """
     found = [_barrier(layout, one) for one in layout.schema.conditions]
     return (*found, *(one for between in layout.differences.values() for one in _of_days(layout, between)))
@@ -59,10 +59,10 @@ def barriers_of(layout: Layout) -> tuple[Barrier, ...]:
 
 @lru_cache(maxsize=4)
 def open_cells(layout: Layout) -> dict[tuple[int, str], BoolArray]:
-    """Return the cells, (cells,), that some row can have that obeys all rules pairwise.
+    """Return by table and column a (cells,) mask of the cells to which each rule within a row leaves a possible partner.
 
-    Only for columns with rules within a row, by table and column.  So no value is drawn which leaves none for a later
-    column.
+    Partners must have partners themselves (arc consistency).  So no value is drawn that leaves none for a later column.
+     Only columns with such rules are listed.
     """
     inside = [one for one in layout.schema.conditions if one.above[0] == one.below[0]]
     found = {
@@ -92,7 +92,7 @@ def broken(condition: Condition, above: GridIndices, below: GridIndices) -> Bool
 
 
 def _barrier(layout: Layout, condition: Condition) -> Barrier:
-    """Return a condition as a restriction of the later drawn of its two columns, given the earlier one."""
+    """Return a rule between two columns as a restriction of the one drawn later, given the one drawn before."""
     above, below = layout.position(condition.above[0]), layout.position(condition.below[0])
     possible = _possible(layout, condition)
     table = layout.tables[below]
@@ -114,10 +114,7 @@ def _barrier(layout: Layout, condition: Condition) -> Barrier:
 
 
 def _of_days(layout: Layout, between: Difference) -> Iterator[Barrier]:
-    """Yield the restrictions for a difference of days.
-
-    Which differences fit the first day, which second days fit both.
-    """
+    """Yield the restrictions of a difference of days: of the days given the first day, and of the second day given both."""
     (above, other), (table, attribute) = between.first, between.second
     axes = [axis_at(layout, (above, other)), layout.axis(layout.position(table), between.name)]
     axes.append(axis_at(layout, between.second))
@@ -135,9 +132,9 @@ def _of_days(layout: Layout, between: Difference) -> Iterator[Barrier]:
 
 
 def ends_of_points(axis: Axis) -> tuple[IntArray, IntArray]:
-    """Return the first and last regular grid point of each cell, (cells,) each; (0, -1) where it has none.
+    """Return the first and the last regular grid point of each cell, (cells,) each; (0, -1) for a cell without one.
 
-    They say how many days two cells are apart at least and at most.
+    They bound how many days two cells are apart.
     """
     first, last = np.full(axis.size, axis.grid.size), np.full(axis.size, -1)
     runs = np.flatnonzero(axis.starts < axis.grid.regular)
@@ -148,7 +145,7 @@ def ends_of_points(axis: Axis) -> tuple[IntArray, IntArray]:
 
 
 def _possible(layout: Layout, condition: Condition) -> BoolArray:
-    """Return which pairs of cells, (cells above, cells below), some row can have that obeys a condition."""
+    """Return which pairs of cells, (cells above, cells below), some row can have that satisfies a rule."""
     axes = {condition.name(place): axis_at(layout, place) for place in (condition.above, condition.below)}
     found = np.ones([axis.size for axis in axes.values()], np.bool_)
     for rule in rules_of(condition.both):
@@ -157,14 +154,14 @@ def _possible(layout: Layout, condition: Condition) -> BoolArray:
 
 
 def _oriented(rule: Rule, axes: Mapping[str, Axis]) -> BoolArray:
-    """Return which pairs of cells a rule allows, shaped by the two ``axes`` in their order."""
+    """Return which pairs of cells a rule allows, as a matrix with the two ``axes`` in their order."""
     possible = rule.possible([axes[name] for name in rule.names])
     return possible if list(rule.names) == list(axes) else possible.T
 
 
 @dataclass(slots=True, eq=False)
 class Among:
-    """The state of rules between sibling rows while rows are drawn, one for each parent row at a time.
+    """The state of the rules between sibling rows while rows are drawn, one row of each parent row at a time.
 
     Parameters
     ----------
@@ -206,14 +203,14 @@ class Among:
         self._many = {i: np.zeros(self.parents, np.int64) for i in self._named}
 
     def allowed(self, parent: IntArray, left: IntArray) -> list[BoolArray]:
-        """Return, for each rule, which cells the next row of some parent rows may have, (rows, cells).
+        """Return for each rule which cells the next row of some parent rows may have, (rows, cells).
 
         Parameters
         ----------
         parent
             (rows,) the parent rows, each once.
         left
-            (rows,) how many rows of each are still to come, the next one among them.
+            (rows,) number of rows of each that are still to be drawn, including the next.
         """
         found = []
         cells, regular = np.arange(self._axis.size) if self.rules else np.arange(0), self._regular
@@ -231,7 +228,7 @@ class Among:
         return found
 
     def drawn(self, parent: IntArray, cells: IntArray) -> None:
-        """Record the cells that the newest rows of some parent rows got, since they restrict the next ones."""
+        """Record the cells of the rows drawn last, one for each of some parent rows, because they restrict the next rows."""
         if not self.rules:
             return
         if len(self._used):
@@ -242,12 +239,12 @@ class Among:
 
     @property
     def _regular(self) -> int:
-        """The number of cells of regular values, which come first; rules of uniqueness and order bind only these."""
+        """The number of cells of regular values, which come first; rules on uniqueness and order bind only these."""
         return self._axis.regular if self.rules else 0
 
 
 def cells_named(one: AmongRows, axis: Axis) -> BoolArray:
-    """Return which cells of an axis hold a value that a rule counts, (cells,); none for rules that do not count."""
+    """Return which cells of an axis hold a value that a rule counts, (cells,); none for a rule that counts no values."""
     if not isinstance(one.rule, RowsPerParent):
         return np.zeros(axis.size, np.bool_)
     return np.asarray(
@@ -256,10 +253,11 @@ def cells_named(one: AmongRows, axis: Axis) -> BoolArray:
 
 
 def kept_among(one: AmongRows, points: GridIndices, numbers: AnyArray, parent: IntArray, kept: BoolArray) -> BoolArray:
-    """Return which rows remain, (n,), after rows are dropped until none of one parent breaks a rule between siblings.
+    """Return which rows remain, (n,), after rows are dropped until no parent's rows break a rule between siblings.
 
-    Of equal values the first row stays; a number that falls goes, as do counted rows beyond the most.  Where a parent
-    row has too few counted rows, all its rows go.
+    Of equal values the first row stays.  A row whose number is below an earlier one's is dropped.  Of counted values as
+    many rows stay as the rule allows.  If a parent has fewer counted rows than the rule requires, all its rows are
+    dropped.
 
     Parameters
     ----------
@@ -268,11 +266,11 @@ def kept_among(one: AmongRows, points: GridIndices, numbers: AnyArray, parent: I
     points
         (n,) grid points of its column.
     numbers
-        (n,) what is compared where it must not fall.
+        (n,) the numbers that must not fall.
     parent
-        (n,) the parent row of each; one parent row's are together and in order.
+        (n,) the parent row of each; the rows of one parent are together and in order.
     kept
-        (n,) which rows are left.
+        (n,) the rows that remain so far.
     """
     rows = np.flatnonzero(kept)
     points, numbers, parent = points[rows], numbers[rows], parent[rows]
@@ -301,14 +299,14 @@ def kept_among(one: AmongRows, points: GridIndices, numbers: AnyArray, parent: I
 
 
 def _named(one: AmongRows) -> BoolArray:
-    """Return which grid points a row-counting rule names, (grid points,); empty for other rules."""
+    """Return which grid points a row-counting rule names, (grid points,); none for other rules."""
     return (
         mask_of_values(one.column, list(one.rule.values)) if isinstance(one.rule, RowsPerParent) else np.zeros(0, bool)
     )
 
 
 def _never_fall(numbers: AnyArray, parent: IntArray) -> BoolArray:
-    """Return which rows, (n,), are not below an earlier row of the same parent."""
+    """Return which rows, (n,), have a number that is not below an earlier one of the same parent."""
     places = np.unique(numbers, return_inverse=True)[1].reshape(-1)
     highest = np.maximum.accumulate(places + parent * (int(places.max(initial=0)) + 1))  # parents increase
     return np.asarray(places + parent * (int(places.max(initial=0)) + 1) >= highest)

@@ -1,8 +1,8 @@
 """NON-PRIVATE tests of the risk of a synthetic table, by attacks with a control group; for people who may see the rows.
 
-Each test reports a difference.  It is the success rate against people whose rows the table was made of, minus the
-success rate against people who were not in it.  A success rate that is equal for both comes from the population, which
-the table is published to describe.
+Each test reports a difference: the attack's success rate against people whose rows the table was made of (members),
+minus its success rate against people who were not in it (the control group).  Success that is equal for both comes from
+the population, which the table is published to describe.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from synthdp.schema.schema import Schema
 from synthdp.tables.refusals import instead_of
 
 STAMP = "NON-PRIVATE: reads private rows: not for publication"
-"""Stamp on every report of attacks."""
+"""Warning that stands on every report of attacks."""
 
 NO_EVIDENCE = (
     "Distances to the closest record prove nothing: a table that copies people can keep them large, and a private one can "
@@ -50,8 +50,8 @@ THRESHOLDS: Mapping[str, float] = MappingProxyType(
         "linkage": 0.05, "inference": 0.05, "membership": 0.03,
     }
 )  # fmt: skip
-"""Largest allowed difference of success rates, members minus control, by attack, as a fraction.  Tuned: half of Adult
-at epsilon = 1 stays below, at 50 not."""
+"""Largest allowed difference of success rates, members minus control group, by attack, as a fraction.  Tuned: synthetic
+rows of half of Adult at epsilon = 1 stay below, at 50 they do not."""
 
 MEANING = {
     "copies": "the whole row comes in the table",
@@ -66,16 +66,16 @@ MEANING = {
 """Description of each attack by name, for reports."""
 
 FEWEST = 40
-"""Fewest rows of the train and of the holdout table; with fewer rows the control group is too small.  A safety limit.
+"""Fewest rows of the train table and of the holdout table; with fewer the control group is too small.  A safety limit.
 """
 
 Z = 2.5758
-"""Standard errors on each side of a 99 % interval.  Derived: the .995 quantile of the normal law."""
+"""Standard errors on each side of a 99 % interval.  Derived: the .995 quantile of the normal distribution."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RiskMeasure:
-    """One attack's success against members and against the control group.
+    """Holds the success of one attack against members and against the control group.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class RiskMeasure:
     members, control
         Success rate in each group, a fraction; for the membership attack the area under the curve, and .5.
     difference, lower, upper
-        Members minus control, and its 99 % interval.
+        Members minus control group, and its 99 % interval.
     threshold
         Largest allowed difference.
     """
@@ -107,15 +107,15 @@ class RiskMeasure:
 
     @property
     def title(self) -> str:
-        """Description of the attack, with its target."""
+        """Description of the attack for reports, with its target."""
         return MEANING[self.name] + (f", {self.target}" if self.target else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NonprivateRisk:
-    """The success of attacks on a synthetic table.
+    """Holds the success of all attacks on a synthetic table.
 
-    Not private and not for publication; `publishable` returns the publishable part.
+    Not private and not for publication; `publishable` returns the part that may be published.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ class NonprivateRisk:
     no_privacy_evidence
         Median distances to the closest synthetic row, by group; they are no evidence about privacy.
     warning
-        Stamp on every report.
+        Text that stands on every report.
     """
 
     measures: tuple[RiskMeasure, ...]
@@ -148,7 +148,7 @@ class NonprivateRisk:
         return tuple(measure for measure in self.measures if not measure.passed)
 
     def publishable(self) -> dict[str, Any]:
-        """Return the publishable part: the thresholds, which were set beforehand, and pass or fail of each attack."""
+        """Return the part that may be published: the thresholds, set beforehand, and pass or fail of each attack."""
         return {
             "keys": list(self.keys),
             "passed": self.passed,
@@ -159,7 +159,7 @@ class NonprivateRisk:
         }
 
     def to_document(self) -> dict[str, Any]:
-        """Return all results as a JSON document, stamped; it is not for publication."""
+        """Return all results as a dictionary for JSON, with `warning`; it is not for publication."""
         return {
             "warning": self.warning,
             "nonprivate": True,
@@ -197,7 +197,7 @@ class NonprivateRisk:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        """Return the attacks as an HTML table for a notebook, stamped."""
+        """Return the attacks as an HTML table for a notebook, with `warning`."""
         return render("risk.html", risk=self, why=NO_EVIDENCE, a_pass=PASSING)
 
     def write(self, path: str | PathLike[str]) -> None:
@@ -334,7 +334,7 @@ def nonprivate_risk(
 
 
 def _thresholds(given: Mapping[str, float] | None) -> dict[str, float]:
-    """Return all thresholds, the given values instead of the defaults; raise ParameterError for an unknown name."""
+    """Return the thresholds of all attacks: given ones or defaults.  Raise ParameterError for an unknown attack."""
     for name, value in (given or {}).items():
         if name not in THRESHOLDS:
             raise ParameterError(f"thresholds names {name!r}, which must be one of {', '.join(THRESHOLDS)}")
@@ -346,7 +346,7 @@ def _compared(name: str, column: str | None, members: IntArray, control: IntArra
     """Return an attack's success rates in both groups, and their difference with a 99 % interval.
 
     The interval adds one success and one failure to each group, so that it holds for few successes (Agresti, Caffo
-    2000).  Shares are 0 for an empty group.
+    2000).  The success rate of an empty group is 0.
     """
     m, n = len(members), len(control)
     a, b = (int(members.sum()) + 1) / (m + 2), (int(control.sum()) + 1) / (n + 2)
@@ -359,9 +359,9 @@ def _compared(name: str, column: str | None, members: IntArray, control: IntArra
 
 
 def _membership(tables: Tables, most: float, rng: Generator) -> RiskMeasure:
-    """Return the result of a membership attack, as an area under the curve minus .5.
+    """Return the result of a membership attack: the area under the curve, and its difference from .5.
 
-    Half of the holdout is the attacker's knowledge of the population, and half is the control group.
+    Half of the holdout rows are the attacker's knowledge of the population, half are the control group.
     """
     order = rng.permutation(len(tables.holdout))
     half = len(order) // 2

@@ -1,9 +1,10 @@
-"""Contingency tables over the rows of persons, with weights such that one person counts as one.
+"""Contingency tables over the rows of persons, with weights such that each person counts as one.
 
-A person has several rows, so that a plain count of rows moves by as many.  Here the rows that a person has in a table share
-one, whichever rows they belong to: each of m rows counts 1/m, each of k steps from a row to the next 1/k, each of k pairs
-of rows without an order 1/k, and where the cells of a person are known to differ, as by period, 1/sqrt(m).  Weights are
-whole numbers (`synthdp.queries.persons`), so that sums and sensitivities are exact (docs/proofs/persons.md).
+A person has several rows, so one person changes a plain count of rows by their number.  Here a person's rows in a table
+have weights that depend on their number.  Each of m rows counts 1/m; each of k steps from a row to the next counts 1/k;
+so does each of k pairs of rows without an order.  If the cells of a person's m rows are known to differ, as with
+periods, each counts 1/sqrt(m).  Weights are whole numbers (`synthdp.queries.persons`), so that sums and sensitivities
+are exact (docs/proofs/persons.md).
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grouping:
-    """Groups of an attribute's cells, perhaps others in each group of periods.
+    """Groups of an attribute's cells; the groups may depend on the group of periods.
 
     Parameters
     ----------
@@ -56,8 +57,8 @@ class Grouping:
     groups
         (1 or groups of periods, cells) the group of each cell.
     ranks
-        (same shape) where a cell lies among its period's, in multiples of 1 / `RANKS`; -1 for cells without a rank.
-        ``None`` where there is no order.
+        (same shape) the rank of each cell: its place in the order of its period's values, from 0 to `RANKS`; -1 for
+        cells without an order, such as missing values.  ``None`` for an attribute without an order.
     """
 
     name: str
@@ -75,7 +76,7 @@ class Grouping:
     def of(self, cells: IntArray, period_group: IntArray) -> IntArray:
         """Return the group of each cell, (n,).
 
-        ``period_group`` is the group of periods of each, where groupings differ by period.
+        ``period_group`` (n,) is the group of periods of each; it matters only for groups that depend on it.
         """
         if len(self.groups) == 1:
             return np.asarray(self.groups[0][cells])
@@ -92,20 +93,21 @@ class Grouping:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PersonTable:
-    """One contingency table of two things about persons' rows, in which each person counts as one.
+    """One contingency table of two attributes of persons' rows, in which each person counts as one.
 
     Parameters
     ----------
     kind
         Kind of the table.
     table
-        The table of the rows.
+        Position of the table whose rows are counted.
     attribute, grouping
-        The second axis.
+        The attribute of the second axis, and the groups of its cells.
     above
-        For `Kind.PARENT` the table of the first axis.
+        For `Kind.PARENT` the position of the table of the first axis.
     other, other_grouping
-        The first axis; for `Kind.ONE` the group of the period.
+        The attribute of the first axis and the groups of its cells; for `Kind.ONE` the first axis is the group of
+        periods.
     parts
         For `Kind.TRIPLE` two tables of the attribute and one other each, whose first axes together make the first axis.
     """
@@ -137,7 +139,7 @@ class PersonTable:
 
     @property
     def name(self) -> tuple[str, int, str, int, str]:
-        """A key that distinguishes it from other tables with the same groupings."""
+        """A key that distinguishes the table from others with the same groupings."""
         return self.kind.value, self.table, self.attribute, self.above, self.other
 
     def sizes(self, layout: Layout) -> tuple[int, int]:
@@ -154,20 +156,17 @@ class PersonTable:
 
     @property
     def by_period(self) -> bool:
-        """Whether a table of one attribute, `Kind.ONE`, counts it in each group of periods apart."""
+        """Whether a table of one attribute (`Kind.ONE`) has a separate count for each group of periods."""
         return self.other == "period"
 
     @property
     def symmetric(self) -> bool:
-        """Whether both axes are the same attribute of two unordered rows.
-
-        Then only cells on and above the diagonal are counted.
-        """
+        """Whether both axes are one attribute of two unordered rows; only cells on and above the diagonal count."""
         return self.kind is Kind.SIBLING and self.other == self.attribute
 
     @property
     def mirrored(self) -> PersonTable:
-        """The same table with its axes exchanged, since of two siblings either attribute may be drawn first."""
+        """The same table with its axes exchanged: either attribute of two siblings may be drawn first."""
         if self.other_grouping is None:
             raise ParameterError(
                 "a table of two columns needs other_grouping, the groups of the second column's values"
@@ -177,7 +176,7 @@ class PersonTable:
         )
 
     def even(self, layout: Layout) -> bool:
-        """Return whether a person's cells are known to differ, so that each of m rows may count 1/sqrt(m)."""
+        """Return whether a person's cells are known to differ, so that each of m rows counts 1/sqrt(m)."""
         one = layout.tables[self.table]
         return self.kind is Kind.ONE and self.by_period and one.unique and one.groups == one.regular_periods
 
@@ -237,7 +236,7 @@ class PersonTable:
         return every, self.given(persons) * size + second, persons.shares(self.table)
 
     def given(self, persons: Persons) -> IntArray:
-        """Return each row's index on the first axis, (rows,); -1 where it needs an earlier row and there is none."""
+        """Return each row's position on the first axis, (rows,); -1 for a row without the earlier row that it needs."""
         rows = persons.tables[self.table]
         if self.kind is Kind.TRIPLE:
             a, b = (one.given(persons) for one in self.parts)
@@ -270,9 +269,9 @@ class PersonTable:
         return np.concatenate([b, b]), cells, np.concatenate([weights, weights])
 
     def before(self, persons: Persons) -> IntArray:
-        """Return the group of a row's history, (rows,), read where there are two or more rows before it.
+        """Return the group of a row's history, (rows,), for rows with two or more earlier rows.
 
-        The group of the mean rank of earlier rows, or of the value two rows ago if unordered.
+        It is the group of the mean rank of earlier rows, or for an unordered attribute of the value two rows ago.
         """
         rows = persons.tables[self.table]
         grouping, values = self._other, rows[self.other]
@@ -287,14 +286,14 @@ class PersonTable:
         return group_of_mean(grouping, sums - sums[first], many - many[first])
 
     def tabulate(self, persons: Persons) -> FloatArray:
-        """Return the table of some persons as counts, shaped; every person counts as one."""
+        """Return the table of some persons as counts in persons, with the table's shape."""
         cells, weights = self.cells(persons)
         rows, columns = self.sizes(persons.layout)
         found = np.bincount(cells, weights / persons.whole(self.table), rows * columns)
         return np.asarray(found.reshape(rows, columns))
 
     def _first(self, values: IntArray, group: IntArray) -> IntArray:
-        """Return the first axis's group of each value; ``group`` is the group of periods of each."""
+        """Return the group on the first axis of each value, (n,); ``group`` is the group of periods of each."""
         return self._other.of(values, group)
 
     @property
@@ -308,9 +307,9 @@ class PersonTable:
 
 
 def group_of_mean(grouping: Grouping, sums: IntArray, many: IntArray) -> IntArray:
-    """Return the group of each mean rank, ``sums`` over ``many``, (n,), which stands for all earlier rows of a parent.
+    """Return the group of each mean rank, (n,): ``sums`` / ``many``, which stands for all earlier rows of a parent.
 
-    Groups are equally wide parts of the range; it is the last group where ``many`` is 0.
+    Groups are equally wide parts of the range; where ``many`` is 0, it is the last group.
     """
     parts = int(grouping.ranked.sum())
     inside = np.minimum(sums * parts // np.maximum(many * RANKS, 1), parts - 1)

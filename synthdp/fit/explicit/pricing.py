@@ -1,6 +1,8 @@
-"""Pricing: which grid points would improve a linear program whose dual vector is y.
+"""Pricing for column generation: grid points that would improve a linear program with dual vector y.
 
-A pricer maximises (A'y)_g over a grid that may be far too large to list, and says how much it knows of the maximum.
+The score of a grid point g is (A'y)_g, where A holds the queries' values at all grid points.  A pricer searches a grid,
+perhaps far too large to list, for points of high score.  It also returns an upper bound on all scores if it can prove
+one.
 """
 
 from __future__ import annotations
@@ -18,26 +20,25 @@ from synthdp.fit.explicit.product_basis import ProductBasis
 from synthdp.randomness import Generator
 
 _CHUNK = 1 << 21
-"""Most scores held in memory at once while enumerating a grid: 16 MB. A safety limit."""
+"""Most scores in memory at once while a grid is enumerated: 16 MB.  A safety limit of memory."""
 
 ROUNDING = 1e-12
-"""Relative difference below which two scores count as equal, since processors add the terms in different orders.  A
-tolerance.
-"""
+"""Relative difference up to which two scores count as equal, since processors add terms in different orders.  A numerical
+tolerance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Priced:
-    """Distinct grid points, best first, and a bound on all of them.
+    """Distinct grid points, those of highest score first, and an upper bound on the scores of all grid points.
 
     Parameters
     ----------
     codes
         (c, d) codes of grid points.
     scores
-        (c,) their values (A'y)_g, descending.
+        (c,) their scores (A'y)_g, descending.
     bound
-        A proven upper bound on max_g (A'y)_g; infinite where the search was heuristic.
+        A proven upper bound on all scores; infinite if the search was heuristic.
     """
 
     codes: Codes
@@ -51,7 +52,7 @@ def exceeds(scores: FloatArray, threshold: float) -> BoolArray:
 
 
 class Pricer(Protocol):
-    """Search a grid for points of high score."""
+    """Searches a grid for points of high score."""
 
     def price(
         self, basis: ProductBasis, y: FloatArray, *, incumbents: Codes, threshold: float, count: int, rng: Generator
@@ -78,10 +79,10 @@ class Pricer(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Enumeration:
-    """Score every grid point: exact, for grids of at most ``max_points``.
+    """Scores every grid point: exact, for grids of at most ``max_points`` points.
 
-    The axes are split in two halves; each half's products form a (k, points) matrix, so that all scores are one matrix
-    product, taken in chunks.
+    The columns are split in two halves.  The queries' products over each half form a (k, points) matrix, so that all
+    scores are one matrix product, computed in chunks.
     """
 
     max_points: int = 2_000_000
@@ -89,9 +90,9 @@ class Enumeration:
     def price(
         self, basis: ProductBasis, y: FloatArray, *, incumbents: Codes, threshold: float, count: int, rng: Generator
     ) -> Priced:
-        """Return the grid points of highest score, with the proven maximum as bound; see `Pricer.price`.
+        """Return the grid points of highest score, with the largest score as bound; see `Pricer.price`.
 
-        Of all points that agree in the columns before `_balanced_cut`, only the best is returned.
+        Of all points that agree in the first half of the columns only the best is returned.
         """
         del incumbents, threshold, rng
         points = math.prod(basis.shape)
@@ -118,9 +119,9 @@ class Enumeration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoordinateAscent:
-    """Improve one column at a time from many starts at once: a heuristic, for grids of any size.
+    """Improves one column at a time from many starts at once: a heuristic, for grids of any size.
 
-    Half of the starts are points that carry weight, with one column redrawn, the others are uniform.
+    Half of the starts are points with weight in the linear program, with one column redrawn; the others are uniform.
     """
 
     restarts: int = 64
@@ -133,9 +134,9 @@ class CoordinateAscent:
     def price(
         self, basis: ProductBasis, y: FloatArray, *, incumbents: Codes, threshold: float, count: int, rng: Generator
     ) -> Priced:
-        """Return the points where the ascents ended, best first, with an infinite bound; see `Pricer.price`.
+        """Return the points where the ascents ended, those of highest score first; see `Pricer.price`.
 
-        They are local maxima, which prove nothing of other points.
+        They are local maxima, which bound no other score: the bound is infinite.
         """
         del threshold
         codes = self._starts(basis, incumbents=incumbents, rng=rng)
@@ -151,10 +152,7 @@ class CoordinateAscent:
         return Priced(codes=found[top], scores=scores[top], bound=math.inf)
 
     def _starts(self, basis: ProductBasis, *, incumbents: Codes, rng: Generator) -> IntArray:
-        """Return (restarts, d) codes of start points.
-
-        Uniform ones, half of them current points with one column redrawn.
-        """
+        """Return (restarts, d) codes of start points: half are points with weight, one column redrawn; half are uniform."""
         starts = uniform_codes(basis.shape, self.restarts, rng=rng)
         known = min(self.restarts // 2, incumbents.shape[0])
         redrawn = rng.integers(basis.d, size=known)
@@ -166,18 +164,18 @@ class CoordinateAscent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MixedInteger:
-    """Prove the maximum with a mixed-integer program, for queries of at most two columns.
+    """Finds the largest score and proves it with a mixed-integer program, for queries of at most two columns.
 
-    A heuristic search comes first; the program runs only where the search finds nothing above the threshold, which is
-    when column generation would otherwise have to stop.  The program has one binary variable per grid point of each
-    column.  For each pair of columns that share a query it has a joint table whose margins are these binaries.
+    A heuristic search comes first.  The program runs only if the search finds no score above the threshold, when column
+    generation would otherwise stop.  The program has one binary variable per grid point of each column.  For each pair
+    of columns in a query it has a joint table whose margins are these binaries.
 
     Parameters
     ----------
     heuristic
         The search that comes first.
     seconds
-        Time limit of one program; the bound stays valid when it is reached.
+        Time limit of one program; its bound is valid even if the limit is reached.
     """
 
     heuristic: CoordinateAscent = field(default_factory=CoordinateAscent)
@@ -189,7 +187,7 @@ class MixedInteger:
     def price(
         self, basis: ProductBasis, y: FloatArray, *, incumbents: Codes, threshold: float, count: int, rng: Generator
     ) -> Priced:
-        """Return the heuristic's points, or the proven maximum where they do not help; see `Pricer.price`."""
+        """Return the heuristic's points if one exceeds the threshold, else the program's point and bound."""
         from synthdp.fit.explicit.pricing_milp import maximise
 
         found = self.heuristic.price(basis, y, incumbents=incumbents, threshold=threshold, count=count, rng=rng)
@@ -208,15 +206,15 @@ def uniform_codes(shape: tuple[int, ...], count: int, *, rng: Generator) -> IntA
 
 
 def _balanced_cut(shape: tuple[int, ...]) -> int:
-    """Return after how many columns to split a grid in two halves so that the larger half is smallest."""
+    """Return the number of columns in the first half of a grid; the larger half then has as few points as possible."""
     sizes = [max(math.prod(shape[:cut]), math.prod(shape[cut:])) for cut in range(1, len(shape) + 1)]
     return 1 + int(np.argmin(sizes))
 
 
 def _half(basis: ProductBasis, columns: range) -> FloatArray:
-    """Return the (k, points) products of the tables of ``columns`` at all their joint grid points, C order.
+    """Return the (k, points) products of the queries' tables of ``columns`` at all their joint grid points, in C order.
 
-    All scores of a grid are one matrix product of two such halves.
+    The scores of a grid are one matrix product of two such halves.
     """
     products = np.ones((basis.k, 1))
     for j in columns:
@@ -225,9 +223,10 @@ def _half(basis: ProductBasis, columns: range) -> FloatArray:
 
 
 def _line_scores(basis: ProductBasis, y: FloatArray, codes: IntArray, *, j: int) -> FloatArray:
-    """Return the part of the score that column ``j`` decides, at each of its grid points, (n, N_j).
+    """Return the score of each of n points at every code of column ``j``, up to a constant of the point, (n, N_j).
 
-    The other columns have the codes of n points, (n, d).  Coordinate ascent moves each point to the largest one.
+    The points keep their other codes, (n, d).  Queries without the column add the constant, which is left out.
+     Coordinate ascent sets the column to the code with the largest score.
     """
     rows, table = basis.tables[j]
     others = np.repeat(y[rows][:, None], codes.shape[0], axis=1)
