@@ -50,7 +50,7 @@ class Answers:
         (q,) ends of 95 % intervals.
     basis
         (q,) ``"measured"``: computed without bias from noisy tables; the interval covers their noise exactly.
-         ``"model"``: computed from the fitted model; the interval covers noise, shrinkage, sampling and unmeasured
+        ``"model"``: computed from the fitted model; the interval covers noise, shrinkage, sampling and unmeasured
         relations of a strength that the release's screening allows (`Misspecification`).
     bias
         (q,) bound on the error from other causes than noise, included in the intervals; ``None`` for none.

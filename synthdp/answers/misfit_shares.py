@@ -63,7 +63,7 @@ def misfit_shares(model: SyntheticModel, measurements: Sequence[Measurements]) -
     """Return by column the noisy fraction of out-of-domain values and its standard error, to warn users.
 
     Synthetic rows leave such values out.  The fraction is ``None`` for a column without a noisy count of these values.
-     It is exactly 0 for a column whose domain includes every value, such as a column with a label for others.
+    It is exactly 0 for a column whose domain includes every value, such as a column with a label for others.
     """
     total, noise = _total(model, measurements)
     counted = [_Counted.of_answers(one) for one in measurements]

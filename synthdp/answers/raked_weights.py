@@ -15,9 +15,9 @@ from synthdp.arrays import FloatArray, IntArray
 from synthdp.errors import ParameterError
 
 MOST_SWEEPS, MET, ALIKE = 1000, 1e-9, 1e-6
-"""Most passes of raking over all totals, a safety limit of time; then the relative error of a total at which raking
-ends; then the largest relative difference between sums of the totals, and of a total that is accepted after the last
-pass.  The last two are numerical tolerances."""
+"""Limits of raking.  MOST_SWEEPS is the most passes over all totals, a safety limit of time.  Raking ends when every total
+is met to the fraction MET of it.  After the last pass it fails if a total is missed by more than the fraction ALIKE,
+and before the first if the sums of two sets of totals differ by more.  Both are numerical tolerances."""
 
 LEAST = 1e-300
 """Smallest divisor, in place of 0.  A numerical tolerance."""
@@ -116,5 +116,5 @@ def _group(table: Any, names: tuple[str, ...], given: Any) -> tuple[IntArray, Fl
 
 
 def _listed(values: Any) -> str:
-    """Return a tuple of names or values as an English list."""
+    """Return names, or the values of a group, as an English list for a message."""
     return ", ".join(map(repr, values)) if isinstance(values, tuple) else repr(values)

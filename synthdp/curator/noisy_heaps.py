@@ -59,7 +59,7 @@ def without_heaps(counts: NoisyCounts) -> tuple[NoisyCounts, tuple[float, ...]]:
 
     A value is a sentinel if its count is significant and it lies far from the other numbers; zero may be one.  A
     significant value that is not far is counted in its power of two, and so are all if no other number is significant.
-     Values with an insignificant count are dropped.
+    Values with an insignificant count are dropped.
 
     Parameters
     ----------

@@ -341,7 +341,7 @@ def spacing_bins(spacings: Sequence[Fraction], values: FloatArray) -> FloatArray
     """Return the histogram bin of each number by its rounding, (n,), so that counts show how many digits a column has.
 
     Bin 0 is for zero.  Bin i is for numbers whose widest spacing is the i-th of ``spacings``: they are multiples of it.
-     The last bin is for multiples of none.
+    The last bin is for multiples of none.
     """
     bins = np.full(len(values), len(spacings) + 1.0)
     for i in range(len(spacings) - 1, -1, -1):
@@ -354,7 +354,7 @@ def spacing_of(counts: NoisyCounts, spacings: Sequence[Fraction], *, width: floa
     """Return the spacing to which a column's numbers are rounded; ``None`` if they keep all digits.
 
     It is the finest spacing with a significant count.  If that is wide for the range, other numbers would move far.
-     Then it is the widest spacing such that at most the fraction `OFF_DIGITS` of the numbers needs a finer one, noise
+    Then it is the widest spacing such that at most the fraction `OFF_DIGITS` of the numbers needs a finer one, noise
     included.  It is ``None`` if no count is significant, if no spacing will do, or if significantly many numbers are
     multiples of none.
 

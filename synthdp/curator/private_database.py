@@ -477,7 +477,7 @@ def _ranked(parent: IntArray, salt: AnyArray, values: Sequence[AnyArray], usable
     """Return the positions of the usable rows, grouped by parent, in a random-looking order within each parent.
 
     A hash decides the order.  It depends on the person, the row's values and the number of equal rows before this row.
-     So no other person's rows change the order.  ``salt`` (n,) comes from the hash of each row's person.
+    So no other person's rows change the order.  ``salt`` (n,) comes from the hash of each row's person.
     """
     rows = np.flatnonzero(usable)
     parent, salt = parent[rows], salt[rows]

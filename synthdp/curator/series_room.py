@@ -1,10 +1,11 @@
-"""The trusted side of a series of releases: it holds the exact sums of earlier periods, and answers only with noise.
+"""The curator of a series of releases: it holds the exact sums of earlier periods, and answers only with noise.
 
-Each period's rows are read once and forgotten; what stays until the last period are exact sums of the statistics that are
-asked in every period.  The answer in period t is a weighted sum of the answers of all periods so far, plus noise.  What all
-answers together cost one unit is bounded for every set of periods that it may have rows in (docs/proofs/series.md).
+Each period's rows are read once and forgotten.  Until the last period, exact sums of the statistics are stored that are
+asked in every period.  The answer in period t is a weighted sum of these over all periods so far, plus noise.  The cost
+of all answers together to one unit is bounded for every set of periods in which it may have rows
+(docs/proofs/series.md).
 
-Nothing is told that is not on the disk: a period that was interrupted goes on with the noise that was drawn for it.
+An answer is written to disk before it leaves.  So an interrupted period continues with the noise that was drawn for it.
 """
 
 from __future__ import annotations
@@ -44,10 +45,10 @@ questions, exact sums at a plan's start, and answers of a later period."""
 
 @final
 class SeriesRoom:
-    """Read the private rows of a series of periods, keep exact sums of earlier periods, and answer only with noise.
+    """Reads the private rows of a series of periods, keeps exact sums of earlier periods, and answers only with noise.
 
-    All answers together cost no more than the loss of the terms, for neighbouring series.  These differ in the rows of
-    one unit in at most as many periods as the terms say.
+    All answers together cost at most the loss of the terms, for neighbouring series.  Neighbouring series differ in the
+    rows of one unit, in at most as many periods as the terms allow.
 
     Parameters
     ----------
@@ -56,9 +57,9 @@ class SeriesRoom:
     schema
         Schema by which rows are encoded.
     terms
-        The agreed terms; the terms of the first time hold for ever.
+        The agreed terms; they cannot change after the first period.
     ledger, dataset
-        Ledger, and name of the data set in it, that record the whole series once.
+        Ledger that records the whole series as one spend, and the name of the data set in it.
     key
         A secret that the private files are encrypted with.
     """
@@ -129,7 +130,7 @@ class SeriesRoom:
 
     @property
     def entry(self) -> int | None:
-        """The number of the series' entry in the ledger, ``None`` without one."""
+        """The number of the series' entry in the ledger; ``None`` without a ledger."""
         return self._account.entry
 
     @property
@@ -156,26 +157,29 @@ class SeriesRoom:
     def open_plan(self, factor: IntArray, *, last: int, mu: float, weight: int = 1) -> Any:
         """Return a curator of all rows so far, for a program that chooses which statistics are asked from now on.
 
-        Sums over rows that `keep` stores are asked again in every period up to ``last``.  Other statistics are asked
-        once, with less noise for the same part of the budget.
+        Statistics that are sums over rows, and that `keep` stores, are asked again in every period up to ``last``.
+        Other statistics are asked once, with less noise for the same share of the budget.
 
-        Costs at most ``mu`` times the factor's cost, for the neighbours of the terms; what is left is checked first.
+        Costs at most ``mu`` times the cost of ``factor``, for the neighbouring relation of the terms.  It is checked
+        against the rest of the budget first.
 
         Parameters
         ----------
         factor
-            Lower triangular whole numbers, a column for all periods so far and one for each later one.
+            Lower triangular whole numbers, (periods of the plan, periods of the plan).  Row t holds the weights of the
+            periods in the answer of the plan's t-th period; the first column is for all rows up to the plan's first
+            period.
         last
             The last period in which it is asked.
         mu
-            The largest cost of the first answers together, as the mu of Gaussian DP.
+            The largest cost of the first period's answers together, as the mu of Gaussian DP.
         weight
             Number of times that each row counts, for a program that plans for a larger table.
 
         Raises
         ------
         BudgetExceededError
-            If this is more than what is left.
+            If this is more than what is left of the budget.
         PrivacyError
             If earlier rows were not given.
         """
@@ -195,7 +199,7 @@ class SeriesRoom:
     def keep(self, measurements: Sequence[Measurements]) -> tuple[int, ...]:
         """Store the exact sums of the statistics that later periods ask again, so that earlier rows are not read again.
 
-        These are the measured ones that are sums over rows.
+        These are the measured statistics that are sums over rows.
 
         Returns
         -------
@@ -221,33 +225,34 @@ class SeriesRoom:
     def ask(
         self, factor: IntArray, queries: Sequence[Statistic], parts: Sequence[float], *, last: int, mu: float
     ) -> tuple[list[IntArray], list[tuple[int, float]]]:
-        """Measure given sums over rows in this period and in all later ones up to ``last``, in a plan of their own.
+        """Measure given statistics in this period, and plan them for all later periods up to ``last``.
 
-        In the first period they may be any.  Later they must be the statistics of the plan before, whose exact sums of
-        earlier periods are stored: earlier rows are not read.
+        In the first period they may be any sums over rows.  In later periods they must be the statistics of the plan
+        before.  The exact sums of these over earlier rows are stored, so earlier rows are not read.
 
-        Costs at most ``mu`` times the factor's cost, for the neighbours of the terms; what is left is checked first.
+        Costs at most ``mu`` times the cost of ``factor``, for the neighbouring relation of the terms.  It is checked
+        against the rest of the budget first.
 
         Parameters
         ----------
         factor, last, mu
             As in `open_plan`.
         queries
-            Linear in the rows.
+            The statistics; each must be a sum over rows.
         parts
-            Fraction of the squared cost of each.
+            Fraction of the squared privacy cost of each.
 
         Returns
         -------
-        The noisy whole numbers of this period, (k,) each: sums times ``factor[0, 0]`` and a multiplier.  Then for each
-        statistic (multiplier, stddev of the noise in these whole numbers).
+        For each statistic its (k,) noisy whole numbers of this period: sums times ``factor[0, 0]`` times a multiplier.
+        Then for each statistic the multiplier and the stddev of the noise on these whole numbers.
 
         Raises
         ------
         BudgetExceededError
-            If this is more than what is left.
+            If this is more than what is left of the budget.
         PrivacyError
-            If they differ from the questions of the plan before.
+            If the statistics differ from those of the plan before.
         """
         start, name, first = self._period, f"{KEPT}{self._period:04}", int(factor[0, 0])
         before = self._plan(start - 1) if start else None
@@ -278,15 +283,15 @@ class SeriesRoom:
         return [record[f"noisy{i}"] for i in count], lattices
 
     def answers(self, queries: Sequence[Statistic]) -> list[IntArray]:
-        """Return noisy whole numbers, (k,) each, for the plan's stored statistics in this period, not its plan's first.
+        """Return noisy whole numbers, (k,) each, for the plan's stored statistics, in a period after the plan's first.
 
-        Each is the sums of the periods so far, weighted by this period's row of the factor, times the multiplier.
-        Costs nothing more: the plan paid for all its periods.
+        Each is the sums of the periods so far, weighted by this period's row of the factor, times the multiplier.  They
+        cost nothing more, because the plan was charged for all its periods.
 
         Raises
         ------
         PrivacyError
-            If a statistic moves by more between neighbours than the one that was planned.
+            If a statistic's sensitivity is above the planned one.
         """
         name = f"{ANSWERS}{self._period:04}"
         if not self._state.has(name):
@@ -330,9 +335,9 @@ class SeriesRoom:
         return total
 
     def start(self) -> None:
-        """Make the private files and record the series' loss in the ledger, if that was not done.
+        """Make the private files and record the series' loss in the ledger, unless that was done.
 
-        Costs the loss of the terms, for their neighbours, booked before any row is read.
+        Costs the loss of the terms, for their neighbouring relation, booked before any row is read.
         """
         with self._state.locked():
             self._open()
@@ -341,8 +346,8 @@ class SeriesRoom:
     def lattices(self) -> list[tuple[int, float]]:
         """Return (multiplier, noise stddev) for each statistic that `keep` stored.
 
-        Answers are the multiplier times sums that the factor weights; the stddev is in these whole numbers.  Estimates
-        need both to turn answers into rows with errors.
+        An answer is the multiplier times the weighted sums, plus noise of this stddev.  Estimates in rows need both
+        numbers.
         """
         record = self._state.read(f"{KEPT}{self._period:04}")
         return [(int(record[f"multiplier{i}"]), float(record[f"sigma{i}"])) for i in range(int(record["count"]))]
@@ -391,7 +396,7 @@ class SeriesRoom:
         self._stores, self._period = tuple(stores), period
 
     def _check_taken_back(self, period: int) -> None:
-        """Refuse corrections of earlier rows unless units may count in two periods: only then the loss covers both.
+        """Refuse corrections of earlier rows unless the terms allow units in two periods: a correction counts as one.
 
         Raise ParameterError then; DataError in the first period, which has no earlier rows.
         """
@@ -406,11 +411,11 @@ class SeriesRoom:
     def _encoded(
         self, tables: tuple[object, object], before: Sequence[dict[str, AnyArray]]
     ) -> tuple[EncodedPeriod, AnyArray]:
-        """Return a period's encoded rows and the (n, 2) hashes of its units; exhausted units are left out.
+        """Return a period's encoded rows and the (n, 2) hashes of its units, without exhausted units.
 
-        A unit is exhausted if it had rows in as many earlier periods as the terms allow.  No unit is tracked where all
-        may have rows in every period.  ``before`` are the records of all earlier periods, which hold the hashes of
-        their units.
+        A unit is exhausted if it had rows in as many earlier periods as the terms allow.  Units are not tracked if the
+        terms allow rows in every period.  ``before`` are the records of all earlier periods, with the hashes of their
+        units.
         """
         adjacency, most, (table, taken_back) = self.terms.adjacency, self.terms.most_periods, tables
         units = None
@@ -422,10 +427,9 @@ class SeriesRoom:
         return found, np.zeros((0, 2), np.uint64) if units is None else units.seen
 
     def _book(self, factor: IntArray, *, start: int, last: int, mu: float, weight: int, chosen: bool) -> None:
-        """Write a plan to disk before its first question, if the rest of the budget covers it.
+        """Write a plan to disk before its first question, if the rest of the budget covers it; refuse to change it later.
 
-        Refuse to change it later.  Its values are as in `open_plan`; ``chosen`` says that a program chose its first
-        questions.
+        Its values are as in `open_plan`; ``chosen`` says whether a program chose its first statistics.
         """
         terms = self.terms
         check_number("mu", mu, above=0)
@@ -465,7 +469,7 @@ class SeriesRoom:
         return cost_matrix(plan["factor"], columns, first_rows=rows) * float(plan["mu"]) ** 2
 
     def _merged(self, start: int) -> Adjacency:
-        """Return the neighbours of the table of all rows so far, in which a unit has rows of several periods.
+        """Return the neighbouring relation of the table of all rows so far, in which a unit has rows of several periods.
 
         Its limit on a unit's rows is one period's limit times the number of periods up to ``start`` in which the unit
         may have rows.  Without a privacy unit it is one period's relation.
@@ -475,7 +479,7 @@ class SeriesRoom:
         return one if one.unit is None else Adjacency(one.neighbors, one.unit, one.rows * times)
 
     def _plan(self, period: int) -> dict[str, AnyArray]:
-        """Return the plan that covers a period, the last one begun by then; raise PrivacyError if there is none.
+        """Return the plan that covers a period, which is the last one begun by then; raise PrivacyError if there is none.
 
         Its arrays are ``factor``, ``start`` and ``last`` (periods), ``mu``, ``weight`` and ``chosen``.
         """
@@ -488,19 +492,20 @@ class SeriesRoom:
         raise PrivacyError("the series has no plan before its first period: add the first period")
 
     def _kept(self, plan: dict[str, AnyArray]) -> dict[str, list[Any]]:
-        """Return what is stored of a plan's repeated statistics, one list entry for each, for answers in later periods.
+        """Return what is stored of a plan's repeated statistics for later answers, one list entry for each statistic.
 
-        Keys: "sums" (exact), "multiplier" of the weighted sums, "sigma" of the noise, "moves" (sensitivity, scaled).
+        Keys: "sums" (exact), "multiplier" of the weighted sums, "sigma" of the noise, "moves" (sensitivity,
+        multiplied).
         """
         record = self._state.read(f"{KEPT}{int(plan['start']):04}")
         count = range(int(record["count"]))
         return {part: [record[f"{part}{i}"] for i in count] for part in ("sums", "multiplier", "sigma", "moves")}
 
     def _sums_of(self, plan: dict[str, AnyArray], period: int) -> list[IntArray]:
-        """Return the stored exact sums, (k,) for each statistic, of one column of a plan's factor.
+        """Return the stored exact sums of each statistic, (k,), for one column of a plan's factor.
 
-        They are of all rows up to the plan's start if ``period`` is the start, else of that period alone.  Answers of
-        later periods are weighted sums of them.
+        For the plan's start they are over all rows up to it, for another period over its rows alone.  Answers of later
+        periods are weighted sums of them.
         """
         start = int(plan["start"])
         name = f"{KEPT}{start:04}" if period == start else f"{ANSWERS}{period:04}"
@@ -508,9 +513,9 @@ class SeriesRoom:
         return [np.asarray(sums[f"sums{i}"], np.int64) for i in range(len(sums))]
 
     def _exact(self, queries: Sequence[Statistic]) -> list[IntArray]:
-        """Return the exact integer sums of statistics over this period's rows, (k,) each, to be noised or stored.
+        """Return the exact integer sums of statistics over this period's rows, (k,) each; they need noise or stay stored.
 
-        Rows that were taken back count -1 in them.
+        Rows that were taken back count -1.
         """
         rows = PeriodRows.of(self._stores[-1:], self._schema, self.terms.adjacency)
         return [np.asarray(one, np.int64) for one in rows.exact_each(list(queries))]

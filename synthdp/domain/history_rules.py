@@ -62,7 +62,7 @@ def open_cells(layout: Layout) -> dict[tuple[int, str], BoolArray]:
     """Return by table and column a (cells,) mask of the cells to which each rule within a row leaves a possible partner.
 
     Partners must have partners themselves (arc consistency).  So no value is drawn that leaves none for a later column.
-     Only columns with such rules are listed.
+    Only columns with such rules are listed.
     """
     inside = [one for one in layout.schema.conditions if one.above[0] == one.below[0]]
     found = {

@@ -1,6 +1,6 @@
-"""The one update of both fits: the exact step of one table's potential, everything else held fixed.
+"""The one update of both fits of graphical models: the exact step of one table's log-potential, the others held fixed.
 
-Called by `ipf` on beliefs and by `raking` on weighted rows.
+`ipf` applies it to beliefs on a junction tree, `raking` to weighted rows.
 """
 
 from __future__ import annotations
@@ -19,24 +19,21 @@ from synthdp.queries.contingency import NoisyTable, Shape
 _TINY = 1e-300
 """Smallest expected count whose logarithm is taken.  A numerical tolerance."""
 _MAX_STEPS = 100
-"""Most Newton iterations of one step; they converge quadratically, so the limit only ends a faulty step.  A safety
+"""Most Newton iterations of one step.  They converge quadratically, so only a faulty step reaches the limit.  A safety
 limit."""
 _SETTLED = 1e-6
-"""Error of each cell's log-count, and of the total as a fraction of it, below which an iteration has converged.  A
-numerical tolerance.
-"""
+"""An iteration has converged if each cell's log-count changes by less than this, and the total misses by less than this
+fraction.  A numerical tolerance."""
 _LARGEST = 600.0
-"""Exponents are capped at this, so that exp does not overflow; such a cell has no mass worth scaling.  A numerical
-tolerance.
-"""
+"""Exponents are capped at this, so that exp does not overflow; a cell with a larger one had no rows in the model.  A
+numerical tolerance."""
 _NEAR = 0.1
-"""The scale common to all cells is adjusted only once each cell's log-count is this close to its root.  A numerical
-tolerance.
-"""
+"""The scale s that all cells share is corrected only when Newton's correction of each cell's log-count is below this;
+farther off, its linear approximation is poor.  A numerical tolerance."""
 
 
 class Step(NamedTuple):
-    """The change of a potential, and the factor by which it scales each cell of the normalised table; (cells,)."""
+    """The change of a log-potential, and the factor by which it scales each cell of the table, (cells,) each."""
 
     change: FloatArray
     factor: FloatArray
@@ -45,12 +42,12 @@ class Step(NamedTuple):
 def proportional_step(
     expected: FloatArray, potential: FloatArray, target: FloatArray, *, ridge: float, total: float
 ) -> Step:
-    """Minimise the regularised dual over one table's potential θ, exactly.
+    """Minimise the regularised dual over one table's log-potential θ, exactly.
 
-    Solves ``s * expected * exp(step) + ridge * (θ + step) = target`` in every cell, with the scale s for
-    which the first term sums to ``total``.  With u = log(s * expected * exp(step) / ridge) this reads
-    exp(u) + u = z + log s, which is convex and increasing in u: Newton's method from above the root never
-    fails, and its first step, from the model's own counts, ends there.
+    Solves ``s * expected * exp(step) + ridge * (θ + step) = target`` in every cell.  The scale s is such that the first
+    term sums to ``total``.  With u = log(s * expected * exp(step) / ridge) the equation is exp(u) + u = z + log s.  Its
+    left side is convex and increasing in u, so Newton's method converges from any start above the root.  Its first step
+    from the model's own counts leads there.
 
     Parameters
     ----------
@@ -67,7 +64,7 @@ def proportional_step(
 
     Returns
     -------
-    The change of θ and what it does to the table.
+    The change of θ, and the factor of each cell.
     """
     offset = np.log(np.maximum(expected, _TINY)) - math.log(ridge)
     z = target / ridge - potential + offset
@@ -131,27 +128,26 @@ def rake(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Exchange:
-    """The cheapest shift of potential between two tables, one of whose cliques contains the other.
+    """The cheapest exchange of log-potential between two tables, one of whose cliques contains the other.
 
-    The model stays the same.
-
-    Such a shift only changes how the ridges penalise the potentials.
+    What one table gains the other loses, so the model stays the same; only the ridges' penalty on the potentials
+    changes.
 
     Parameters
     ----------
     inner, outer
-        Two tables; the clique of the first lies in the other's.
+        Positions of the two tables; the clique of the first lies in the other's.
     inner_cells, outer_cells
         The possible cells of each.
     inner_groups, outer_groups
-        For each of these the group of codes that it lies in: all cells of a group get, or give, the same.
+        The group of each of these cells: all cells of a group gain, or lose, the same.
     inner_ridge, outer_ridge
         Ridges of their potentials, in rows.
     excess
-        (groups,) by how many rows the inner table's counts exceed the outer's: 0 where they are consistent, except for
-        cells that are impossible.
+        (groups,) by how many rows the inner table's counts exceed the outer's: 0 for consistent tables, except for
+        impossible cells.
     curvature
-        (groups,) second derivative of the cost; infinite where there is nothing to exchange.
+        (groups,) second derivative of the penalty; infinite for groups without anything to exchange.
     """
 
     inner: int
@@ -166,7 +162,7 @@ class Exchange:
     curvature: FloatArray
 
     def make(self, potentials: Sequence[FloatArray]) -> None:
-        """Shift potential between the two tables so that the ridges cost least, exactly.
+        """Exchange log-potential between the two tables such that the ridges' penalty is least, exactly.
 
         ``potentials`` change in place.
         """
@@ -183,16 +179,16 @@ def exchanges(
 ) -> list[Exchange]:
     """Return the possible exchanges between tables whose cliques contain each other, the largest inner cliques first.
 
-    They lower the cost of the ridges without a change of the model.
+    They lower the ridges' penalty without a change of the model.
 
     Parameters
     ----------
     tables
-        One a clique.  Interactions alone have nothing to give.
+        One for each clique.  Interactions measured without their marginal exchange nothing.
     ridges
         Ridges of their potentials, in rows.
     possible
-        (cells,) for each table, which of its cells have a potential.
+        (cells,) for each table, whether its cells have a potential.
     shape
         Number of codes of each column.
     """
@@ -224,10 +220,10 @@ def exchanges(
 
 
 def _groups(outer: NoisyTable, axes: Sequence[int], shape: Shape) -> tuple[IntArray, IntArray]:
-    """Return the group of each cell of an inner table, and of each cell of the outer one that contains its columns.
+    """Return the group of each cell of an inner table, (inner cells,), and of each cell of the outer one, (outer cells,).
 
-    (inner cells,) and (outer cells,).  Cells of the two tables in one group exchange potential.  ``axes`` are the inner
-    table's columns in the outer one; merged codes are one group.
+    Cells in one group agree in the inner table's columns and exchange potential.  ``axes`` are the inner table's
+    columns among the outer one's axes; merged codes are in one group.
     """
     sizes = outer.shape(shape)
     kept = [sizes[axis] for axis in axes]

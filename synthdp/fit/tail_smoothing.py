@@ -1,8 +1,8 @@
-"""Noisy histograms of numbers, smoothed to the extent that the noise asks for it: a tail of noise is no tail of persons.
+"""Noisy histograms of numbers, smoothed as much as the noise requires, so that noise leaves no persons in the tails.
 
-Cells that are empty but for noise, cut at 0, leave persons far from all others, who spoil means, changes and correlations.
-Here the logarithm of a histogram is smooth along its cells.  How smooth, and whether groups of periods share a shape, is
-chosen by Stein's unbiased estimate of the risk (1981), as the noise is known.  Post-processing.
+Noise that is cut at 0 leaves persons in empty cells far from all others.  They distort means, changes and correlations.
+Here the logarithm of a histogram is smooth along its cells.  Stein's unbiased estimate of the risk (1981), which the
+known noise allows, chooses how smooth, and whether groups of periods share a shape.  Post-processing.
 """
 
 from __future__ import annotations
@@ -15,53 +15,50 @@ import numpy as np
 from synthdp.arrays import BoolArray, FloatArray
 
 ROUGHNESS = (0.1, 1.0, 10.0, 100.0, 1000.0)
-"""Grid of smoothing penalties on squared second differences of log-counts, in units of the noise; the one of least
-estimated risk is used.  A numerical tolerance.
-"""
+"""Grid of penalties on squared second differences of log-counts, in squared stddevs of the noise; the one with the least
+estimated risk is used.  A numerical tolerance."""
 
 UNSURE = 3.5
-"""A tail is the longest run of cells at an end whose total stays below this many standard deviations of its noise.
-Such cells may be empty.  A larger one takes more of a tail for noise, a smaller one leaves noise as a tail of
-persons.  Tuned; not measured.
-"""
+"""A tail is the longest run of cells at an end whose total stays below this many standard deviations of its noise: its
+cells may all be empty.  A larger value takes more of a tail for noise; a smaller one leaves noise as persons.  Tuned;
+not measured."""
 
 APART = 3.5
-"""A cell that differs from the smooth curve by at least this many standard deviations of the noise is a point mass
-and is not smoothed.  A larger one smooths smaller heaps away, a smaller one keeps noise as heaps.  Tuned; not
-measured.
-"""
+"""A cell that differs from the smooth curve by more than this many standard deviations of the noise is a point mass and is
+not smoothed.  A larger value smooths smaller point masses away; a smaller one keeps noise as point masses.  Tuned; not
+measured."""
 
 RISING = 1e3
-"""Penalty on upward bends within a tail, where rows are assumed to thin out steadily.  So large that it nearly
-forbids them; with a smaller one noise would make bumps.  Tuned; not measured.
-"""
+"""Penalty on upward bends within a tail, in the unit of `ROUGHNESS`: rows are assumed to thin out steadily there.  It
+nearly forbids such bends; with a smaller one noise would make bumps.  Tuned; not measured."""
 
 LOWEST, HIGHEST = -12.0, 12.0
-"""Bounds on the log-counts of cells, in units of the noise.  A numerical tolerance."""
+"""Bounds on the logarithms of cells' counts, where counts are in stddevs of the noise.  A numerical tolerance."""
 
 STEPS, LEAST_STEP, CLOSE = 25, 0.05, 0.01
-"""Most Newton steps, the shortest step length, and the gain below which the steps end.  Numerical tolerances."""
+"""Most Newton steps; the shortest step as a fraction of a full one; and the gain of the objective below which steps end.
+Numerical tolerances."""
 
 LEAST_CELLS = 5
-"""Histograms with fewer cells are not smoothed.  With fewer, second differences say too little of a shape.  Tuned;
-not measured.
-"""
+"""Histograms with fewer cells are not smoothed, since their second differences say too little of a shape.  Tuned; not
+measured."""
 
 
 def smoothed(noisy: FloatArray, stddev: float, otherwise: Callable[[FloatArray], FloatArray]) -> FloatArray:
-    """Smooth the noisy histograms of one number, (groups, cells), to the degree that their noise requires.
+    """Smooth the noisy histograms of one number, (groups of periods, cells), as much as their noise requires.
 
-    Those of few cells are left to ``otherwise``.  In a tail that may be noise alone, the lower of two estimates is
-    taken: the best of all, and the best of the smooth ones.
+    The estimate with the least estimated risk is taken, among smooth ones and the result of ``otherwise``.  In a tail
+    that may be noise alone, each cell gets the lower count of this estimate and the best smooth one.  Histograms of
+    fewer than `LEAST_CELLS` cells get the result of ``otherwise``.
 
     Parameters
     ----------
     noisy
-        (groups, cells) counts; neighbouring cells are neighbours.
+        (groups, cells) noisy counts of cells in the order of the number.
     stddev
         Standard deviation of the noise in each cell.
     otherwise
-        Another estimator of such histograms; it is taken if its estimated risk is less.
+        Another estimator of such histograms.
 
     Returns
     -------
@@ -87,16 +84,17 @@ def smoothed(noisy: FloatArray, stddev: float, otherwise: Callable[[FloatArray],
 def _risk(y: FloatArray, found: FloatArray, freedom: float) -> float:
     """Return Stein's unbiased estimate of the total squared error of counts ``found``, up to a constant.
 
-    The estimate of least risk is taken.  ``y`` are the noisy counts, (groups, cells) each in units of the noise;
-    ``freedom`` is the estimate's degrees of freedom.
+    ``y`` are the noisy counts, ``found`` the estimates, (groups, cells) each, in stddevs of the noise.  ``freedom`` is
+    the estimate's degrees of freedom: the sum of derivatives of each estimate by its noisy count.
     """
     return float(((y - found) ** 2).sum()) + 2 * freedom
 
 
 def _shapes(y: FloatArray) -> Iterator[tuple[FloatArray, float]]:
-    """Yield smooth estimates of noisy histograms ``y``, (groups, cells) in units of the noise, and their freedom.
+    """Yield smooth estimates of noisy histograms ``y``, (groups, cells) in stddevs of the noise, with degrees of freedom.
 
-    Each group of periods is smoothed on its own, or all with a common shape; the degrees of freedom tell the risk.
+    Each group of periods is smoothed by itself; then all get a common shape; then each is smoothed relative to that
+    shape.  The caller computes the risk of each from the degrees of freedom.
     """
     yield from _smooth(y, np.zeros((1, y.shape[1])))
     if len(y) == 1:
@@ -111,10 +109,10 @@ def _shapes(y: FloatArray) -> Iterator[tuple[FloatArray, float]]:
 
 
 def _smooth(y: FloatArray, offset: FloatArray) -> Iterator[tuple[FloatArray, float]]:
-    """Yield smooth estimates of ``y``, (groups, cells), one for each penalty in `ROUGHNESS`, and their freedom.
+    """Yield a smooth estimate of ``y``, (groups, cells), for each penalty in `ROUGHNESS`, with its degrees of freedom.
 
-    The difference of their logarithms from ``offset`` is smooth, but point masses stay as they are.  All counts are
-    in units of the noise; the degrees of freedom tell the risk.
+    The logarithm of an estimate minus ``offset`` is smooth; point masses keep their noisy counts.  All counts are in
+    stddevs of the noise.
     """
     offset = np.broadcast_to(offset, y.shape)
     ends = _ends(y)
@@ -135,7 +133,7 @@ def _smooth(y: FloatArray, offset: FloatArray) -> Iterator[tuple[FloatArray, flo
 def _ends(y: FloatArray) -> BoolArray:
     """Return which cells, (groups, cells), lie in a tail whose total may be noise only; see `UNSURE`.
 
-    None in a histogram where nothing stands out of the noise, as it would all be tail.
+    There is none in a histogram without significant cells, which would be one tail.
     """
     found = np.zeros(y.shape, np.bool_)
     root = np.sqrt(np.arange(1, y.shape[1] + 1))
@@ -150,8 +148,20 @@ def _fit(
 ) -> tuple[FloatArray, float]:
     """Return the log-counts, (groups, cells), of least penalised squared error, and the fit's degrees of freedom.
 
-    Counts are in units of the noise.  ``weight`` is 0 in cells that are left out, ``rough`` the penalty on bends of the
-    log-counts minus ``offset``.  ``ends`` marks the tails, where upward bends cost `RISING`.
+    Parameters
+    ----------
+    y
+        (groups, cells) noisy counts, in stddevs of the noise.
+    weight
+        (groups, cells) 0 for cells that are left out, else 1.
+    offset
+        (groups, cells) log-counts whose difference from the result is smooth.
+    ends
+        (groups, cells) whether a cell lies in a tail, where upward bends cost `RISING`.
+    rough
+        Penalty on squared second differences.
+    start
+        (groups, cells) log-counts to start from.
     """
     cells = y.shape[1]
     bend = np.diff(np.eye(cells), n=2, axis=0)

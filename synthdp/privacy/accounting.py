@@ -1,7 +1,7 @@
-"""Conversions between privacy losses, pure functions of numbers: the only module that talks to dp-accounting.
+"""Conversions between privacy losses, pure functions of numbers: the only module that calls dp-accounting.
 
-Every answer is rounded to the safe side: a loss that is *claimed* is never too small, one that may be *spent* is
-never too large.  Knows neither tables nor noise; the proofs are in ``docs/proofs/gaussian-filter.md``.
+Every result is rounded to the safe side: a loss that is *claimed* is never too small, a loss that may be *spent* is
+never too large.  The proofs are in ``docs/proofs/gaussian-filter.md``.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ def last_holding(holds: Callable[[float], bool], *, inside: float, outside: floa
 
 
 SMALLEST_PLD_DELTA = 1e-10
-"""Least delta for privacy loss distributions.  Below it the rounding error of the fast Fourier transform in
-dp-accounting is not small against delta."""
+"""Least delta for privacy loss distributions.  Below it, the rounding error of the fast Fourier transform in dp-accounting
+is not small against delta.  A safety limit."""
 
 LARGEST_PLD_SIGMA = 2000.0
-"""Largest sigma, in lattice steps, whose discrete Gaussian is tabulated exactly.  Above it the normal law stands in,
-and its total variation distance is charged.  A safety limit of time."""
+"""Largest sigma, in lattice steps, whose discrete Gaussian is tabulated exactly.  Above it the normal distribution stands
+in, and its total variation distance is charged.  A safety limit of time."""
 
 _SLACK = 1e-11
 """Relative error added to results on the safe side; it covers the rounding of exp, erfcx and sums in double precision.
@@ -60,10 +60,10 @@ _BLUR = 4.0  # variance that a continuous Gaussian gives up to become a discrete
 """Variance that sigma^2 loses, in squared lattice steps, in the price of integer noise: N_Z(0, s^2) costs no more than
 normal noise of variance s^2 - 4.  It is the v of Lemma 1 in docs/proofs/gaussian-filter.md."""
 _LARGEST_EPSILON = 700.0  # e^ε stays a float
-"""Largest epsilon that is computed: e^epsilon overflows a float soon above."""
+"""Largest epsilon that is computed: e^epsilon overflows a float just above.  A safety limit."""
 _TOO_MUCH = 3000.0  # a ρ or μ that costs δ = 1 at every such ε
-"""A rho or mu that is surely too large for any (epsilon, delta) up to `_LARGEST_EPSILON`: the upper end of a bisection.
-"""
+"""Upper end of bisections for a rho or mu: above the rho or mu of any (epsilon, delta) up to `_LARGEST_EPSILON`.  A safety
+limit."""
 
 
 def zcdp_to_delta(rho: float, epsilon: float) -> float:
@@ -71,8 +71,8 @@ def zcdp_to_delta(rho: float, epsilon: float) -> float:
 
     Notes
     -----
-    Canonne, Kamath, Steinke 2020, Proposition 12: the minimum over α > 1 of
-    exp((α−1)(αρ−ε))·(1−1/α)^α/(α−1); any α is valid, so the search for it needs no care.
+    Canonne, Kamath, Steinke 2020, Proposition 12: the minimum over α > 1 of exp((α−1)(αρ−ε))·(1−1/α)^α/(α−1).  The
+    bound holds for any α, so the minimum need not be exact.
     """
     check_number("rho", rho, above=0)
     _check_epsilon(epsilon)
@@ -115,7 +115,10 @@ def gdp_to_delta(mu: float, epsilon: float) -> float:
 
 
 def _gdp_to_delta(mu: float, epsilon: float) -> float:
-    """Return `gdp_to_delta` of checked numbers, rounding included, for a search that asks it often."""
+    """Return δ such that μ-Gaussian DP is (ε, δ)-DP, as `gdp_to_delta`, without a check of the arguments.
+
+    Bisections call it many times.
+    """
     near, far = epsilon / mu - mu / 2, epsilon / mu + mu / 2
     density = math.exp(-near * near / 2) / math.sqrt(2 * math.pi)
     first = density * _mills(near) if near > 0 else float(ndtr(-near))
@@ -140,7 +143,10 @@ def gdp_from_approx(epsilon: float, delta: float) -> float:
 @lru_cache(maxsize=256)  # of what a promise says, which is public; a release asks for the same some twenty times
 def _gdp_from_approx(epsilon: float, delta: float) -> float:
     # At μ = δ it holds: there δ(ε) ≤ δ(0) = 2Φ(μ/2) − 1 < μ/2.
-    """Return `gdp_from_approx` of checked numbers; results are cached, because programs ask for the same often."""
+    """Return the largest μ such that μ-Gaussian DP implies (ε, δ)-DP, as `gdp_from_approx`, without a check of arguments.
+
+    Results are cached, because programs ask for the same values often.
+    """
     return last_holding(lambda mu: _gdp_to_delta(mu, epsilon) <= delta, inside=delta, outside=_TOO_MUCH)
 
 
@@ -250,7 +256,7 @@ class NoiseEvent:
 
     @property
     def tabulated(self) -> bool:
-        """Whether the exact discrete law is composed; otherwise the normal law is, and its distance is added to δ."""
+        """Whether the exact discrete distribution is composed; else the normal one is, and its distance is added to δ."""
         single = self.sensitivity == 1 or self.shifts_of_one
         return self.kind == "laplace" or (single and self.scale <= LARGEST_PLD_SIGMA)
 

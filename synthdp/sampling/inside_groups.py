@@ -23,15 +23,16 @@ from synthdp.domain.refinement import Refinement
 from synthdp.randomness import Generator
 
 ROWS = 20_000
-"""Number of rows from which the correlations of bins are estimated.  A safety limit of time."""
+"""Most rows from which the correlations of bins are estimated.  A safety limit of time."""
 
 LEAST_LOST = 0.02
-"""Smallest loss of correlation that makes a column worth reordering.  The loss is the part of a score correlation that
-bins alone do not show.  Less reorders more columns, for a smaller gain.  Tuned; not measured."""
+"""Smallest loss of correlation for which a column is reordered.  The loss is the correlation of two columns' scores times
+the fraction that their bins do not show, which independent draws inside bins lose.  A smaller value reorders more
+columns, for a smaller gain.  Tuned; not measured."""
 
 MOST_COLUMNS, WORK = 32, 3_000_000
-"""Most columns that are reordered together, and most scores (rows times columns) that are drawn, for about a second.
-The columns with the largest loss of correlation are chosen.  A safety limit."""
+"""Most columns that are reordered together, and most scores (rows times columns) that are drawn, which takes about a
+second.  The columns with the largest loss of correlation are chosen.  A safety limit of time."""
 
 LARGEST = 0.995
 """Largest absolute correlation of two latent scores.  A numerical tolerance."""
@@ -41,19 +42,18 @@ TERMS = 24
 
 ROUNDS, PARTS = 10, 8
 """The series is solved for a correlation in ROUNDS rounds.  Each round divides the interval that holds the correlation
-into PARTS, so that it is known to 2^-30.  A numerical tolerance; eight parts at once take half the time of thirty
-bisections.
-"""
+into PARTS, which leaves 2^-30 of it.  A numerical tolerance; eight parts at once take half the time of thirty
+bisections."""
 
 CHANCE = 3.0
-"""Correlations of bins below this many standard deviations of sampling error count as 0.  Less lets chance make
-relations inside bins; more loses weak ones.  Tuned; not measured."""
+"""Correlations of bins below this many standard deviations of sampling error count as 0.  A smaller value lets chance make
+relations inside bins; a larger one loses weak relations.  Tuned; not measured."""
 
 FARTHEST = 8.0
 """Largest absolute value of a latent score, in standard deviations.  A numerical tolerance."""
 
 LEAST_EIGENVALUE = 0.005
-"""Smallest eigenvalue of the score correlation matrix, and smallest conditional variance of a score.  Correlations
+"""Smallest eigenvalue of the matrix of score correlations, and smallest conditional variance of a score.  Correlations
 estimated pair by pair need not be positive definite.  A numerical tolerance."""
 
 
@@ -95,7 +95,7 @@ def dealt_out(
     Parameters
     ----------
     refinements
-        The division of each column's coarse bins.
+        The division of each column's grid points into coarse bins.
     codes
         (n, d) coarse bins of the rows.
     indices
@@ -134,10 +134,9 @@ def dealt_out(
 
 
 def _scores(refinement: Refinement, group: AnyArray) -> Scores | None:
-    """Return a column's latent normal scores by coarse bin, such that bins hold as many rows as ``group``, (n,), tells.
+    """Return a column's latent normal scores by coarse bin; the limits of a bin hold as many rows as ``group``, (n,), does.
 
-    Rows are put in the order of scores drawn from them.
-    Return None if the column is not ordered, or if all its regular values lie in fewer than two bins.
+    Return ``None`` if the column is not ordered, or if fewer than two bins hold its regular values.
     """
     fine, groups = refinement.fine, int(refinement.coarse_cell.max()) + 1
     if not fine.grid.ordered:
@@ -168,8 +167,8 @@ def _related(
 ) -> tuple[list[int], FloatArray]:
     """Return the columns worth reordering, and the correlations of their scores, (columns, columns).
 
-    These are the at most ``most`` columns that lose more than `LEAST_LOST` of a correlation inside bins.  Columns whose
-    bins show most of the score come first.
+    They are the columns with a loss of correlation above `LEAST_LOST`, at most ``most``.  Columns whose bins show most
+    of the score come first.
     """
     places = sorted(scores, key=lambda j: -scores[j].shown)
     if len(places) < 2:
@@ -192,10 +191,10 @@ def _related(
 
 
 def _series(low: FloatArray, high: FloatArray, mean: FloatArray) -> FloatArray:
-    """Return the expected product of each normalised Hermite polynomial and the bin's mean score, (TERMS,).
+    """Return the expected product of each normalised Hermite polynomial of the score and the bin's mean score, (TERMS,).
 
-    ``low``, ``high`` and ``mean``, (groups,) each, are the limits and the mean of the scores of each bin.
-    The products of two columns' series are the coefficients of the tetrachoric series in powers of the correlation.
+    ``low``, ``high`` and ``mean``, (groups,) each, are the limits and the mean of the scores of each bin.  The products
+    of two columns' series are the coefficients of the tetrachoric series in powers of the correlation.
     """
     ends = np.clip([low, high], -FARTHEST, FARTHEST)
     before, now = np.zeros(ends.shape), _density(ends)
@@ -207,11 +206,11 @@ def _series(low: FloatArray, high: FloatArray, mean: FloatArray) -> FloatArray:
 
 
 def _of_scores(covariances: FloatArray, series: FloatArray) -> FloatArray:
-    """Return the score correlations that give the bins' mean scores these covariances, (columns, columns).
+    """Return the score correlations for which bins' mean scores have the given covariances, (columns, columns).
 
-    Scores inside bins are drawn with them.  The tetrachoric series is a sum of products of two columns' ``series``,
-    (columns, TERMS).  It grows with the correlation, and is solved for each pair by dividing intervals.  The diagonal
-    is 0.
+    The tetrachoric series, with the products of two columns' ``series``, (columns, TERMS), as coefficients, gives the
+    covariance.  It increases with the correlation, and is solved for each pair by dividing intervals.  The diagonal is
+    0.
     """
     i, j = np.nonzero(np.triu(covariances, 1))
     wanted, terms = covariances[i, j, None], (series[i] * series[j]).T[:, :, None]
@@ -231,8 +230,8 @@ def _of_scores(covariances: FloatArray, series: FloatArray) -> FloatArray:
 def _possible(correlations: FloatArray) -> FloatArray:
     """Return a positive definite correlation matrix near to correlations that were estimated pair by pair.
 
-    Scores cannot be drawn by any other matrix.  Eigenvalues below `LEAST_EIGENVALUE` are raised, and the diagonal stays
-    1.
+    Normal scores cannot be drawn with any other matrix.  Eigenvalues below `LEAST_EIGENVALUE` are raised, and the
+    diagonal stays 1.
     """
     np.fill_diagonal(correlations, 1.0)
     values, vectors = np.linalg.eigh(correlations)
@@ -244,7 +243,7 @@ def _possible(correlations: FloatArray) -> FloatArray:
 def _within(scores: Scores, group: AnyArray, middle: AnyArray, spread: float, rng: Generator) -> FloatArray:
     """Draw one normal score per row, (n,), truncated to the limits of the row's bin.
 
-    ``middle`` is the mean before truncation, ``spread`` the standard deviation.
+    ``middle``, (n,), is the mean before truncation, ``spread`` the standard deviation.
     """
     low, high = scores.low[group], scores.high[group]
     below, above = ndtr((low - middle) / spread), ndtr((high - middle) / spread)
@@ -274,7 +273,7 @@ def _holds_several(refinement: Refinement) -> bool:
 
 
 def _starts(refinement: Refinement) -> IntArray:
-    """Return the first grid point of each fine bin, (fine.size,), by which bins are ordered and told to be regular."""
+    """Return the first grid point of each fine bin, (fine bins,): its place, and whether its values are regular."""
     fine = refinement.fine
     starts = np.zeros(fine.size, np.int64)
     starts[fine.cells[::-1]] = fine.starts[::-1]

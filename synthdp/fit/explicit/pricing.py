@@ -226,7 +226,7 @@ def _line_scores(basis: ProductBasis, y: FloatArray, codes: IntArray, *, j: int)
     """Return the score of each of n points at every code of column ``j``, up to a constant of the point, (n, N_j).
 
     The points keep their other codes, (n, d).  Queries without the column add the constant, which is left out.
-     Coordinate ascent sets the column to the code with the largest score.
+    Coordinate ascent sets the column to the code with the largest score.
     """
     rows, table = basis.tables[j]
     others = np.repeat(y[rows][:, None], codes.shape[0], axis=1)

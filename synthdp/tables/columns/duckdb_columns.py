@@ -1,4 +1,4 @@
-"""Relations of DuckDB: collected as Arrow to be read, built as Arrow and cast to DuckDB's types.
+"""Relations of DuckDB, which are read by way of Arrow, and built as Arrow and cast to DuckDB's types.
 
 A built relation belongs to DuckDB's default connection, so that ``duckdb.sql`` can query it.
 """
@@ -27,23 +27,24 @@ _ARROW = {
     "TIMESTAMP": "timestamp[us]", "TIMESTAMP_S": "timestamp[s]", "TIMESTAMP_MS": "timestamp[ms]",
     "TIMESTAMP_NS": "timestamp[ns]", "TIMESTAMP WITH TIME ZONE": "timestamp[us, tz=UTC]", "INTERVAL": "duration[us]",
 }  # fmt: skip
-"""The Arrow type by which values get into each DuckDB type."""
+"""The Arrow type of the values that are cast to each DuckDB type."""
 
 _DEFAULTS = {"real": "DOUBLE", "whole": "BIGINT", "flag": "BOOLEAN", "day": "DATE", "moment": "TIMESTAMP",
              "length": "INTERVAL", "text": "VARCHAR", "mixed": "VARCHAR", "clock": "TIME"}  # fmt: skip
 """The DuckDB type in which each kind of column is stored by default."""
 
 _READ_AS_TEXT = {"UUID", "JSON"}
-"""DuckDB types that are read as texts, and that hold none of a release's labels.  Their columns come out as VARCHAR."""
+"""DuckDB types whose columns are read as texts and written as VARCHAR: a synthetic label may be no valid UUID or JSON.
+"""
 
 _DECIMAL = re.compile(r"DECIMAL\((?P<precision>\d+),(?P<scale>\d+)\)")
-"""A regular expression of the public name of a decimal type, by which `array` chooses the Arrow type of its values."""
+"""A regular expression of the name of a decimal type; its precision and scale decide the Arrow type of its values."""
 
 
 def type_names(frame: Any) -> dict[str, str]:
     """Return each column's DuckDB type as text, ENUM without its categories, which may be private.
 
-    Types that can hold none of a release's labels are named as the type in which the labels come out.
+    UUID and JSON become VARCHAR, because a release's labels need not be valid there.
     """
     types = (str(kind) for kind in frame.types)
     shown = ("ENUM" if kind.startswith("ENUM(") else "VARCHAR" if kind in _READ_AS_TEXT else kind for kind in types)

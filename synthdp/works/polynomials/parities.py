@@ -38,9 +38,10 @@ def column_sums(
     *,
     of_bit: Callable[[BoolArray], FloatArray],
 ) -> ProductSums | None:
-    """Return the noisy products of some columns' bits, from which their contingency table can be answered.
+    """Return the noisy products of some columns' bits, from which their contingency table can be computed.
 
-    Return ``None`` if a column has no bits, or if sets of up to as many bits as columns were not all measured.
+    Return ``None`` if a column has no bits, or if sets with as many bits as there are columns, or fewer, were not all
+    measured.
 
     Parameters
     ----------
@@ -84,18 +85,19 @@ Combine: TypeAlias = Callable[..., AnyArray]
 """A numpy function that merges two arrays of words bit by bit, such as ``bitwise_xor``."""
 
 CHUNK_WORDS = 2048
-"""Words of a column that are handled at once, so that all children of a prefix stay in a core's cache. Derived: sums of
-16-bit lanes stay below 16 x 2048 < 2^16."""
+"""Words of a column that are counted at once, so that all sets with a common prefix stay in a core's cache.  Derived: sums
+in 16-bit lanes stay below 16 x 2048 < 2^16."""
 
 CELL_BITS = 20
-"""Most bits at which a table of all cells and one fast transform may replace popcounts. A safety limit of memory: 2^20
-cells."""
+"""Most bits for which a table of all cells and one fast transform may replace popcounts: 2^20 cells.  A safety limit of
+memory."""
 
 _LOW_BYTES = np.uint64(0x00FF00FF00FF00FF)
-"""Mask of the lower byte of each 16 bits in a word, by which byte-sized counts are added in lanes of 16 bits.
-Derived."""
+"""Mask of the lower byte of each 16 bits in a word; byte-sized counts are added in lanes of 16 bits.  Derived: 0x00FF four
+times."""
 _BYTE = np.uint64(8)
-"""Bits by which a word is shifted so that the upper bytes of each 16 bits meet the mask `_LOW_BYTES`. Derived."""
+"""Bits by which a word is shifted so that the upper byte of each 16 bits takes the place of the lower one.  Derived: 8.
+"""
 
 
 def odd_counts(columns: Iterable[AnyArray], *, order: int) -> list[IntArray]:
@@ -126,7 +128,8 @@ def odd_counts(columns: Iterable[AnyArray], *, order: int) -> list[IntArray]:
 def all_ones_counts(columns: Iterable[AnyArray], *, order: int) -> list[IntArray]:
     """Return the number of rows in which all bits of a subset are 1, for every subset of at most ``order`` columns.
 
-    They are sums of products of bits over rows. Parameters and layout are as in `odd_counts`; level 0 counts all rows.
+    They are sums over rows of products of bits.  Parameters and result have the form of `odd_counts`; level 0 counts
+    all rows.
     """
     listed = list(columns)
     rows = np.array([len(listed[0])], np.int64)
@@ -167,9 +170,9 @@ def _cells_are_cheaper(bits: Words, order: int) -> bool:
 
 
 def _cells(bits: Words) -> IntArray:
-    """Return the number of rows in each cell, (2^d,), padding rows included.
+    """Return the number of rows in each cell (pattern of bits), (2^d,), padding rows included.
 
-    Padding rows lie in cell 0 and have parity +1 everywhere, so they cancel in total - signed.
+    Padding rows lie in cell 0, where every parity is +1.  They cancel when a signed sum is subtracted from the total.
     """
     cell = np.zeros(bits.shape[1] * 64, np.int64)
     for j, column in enumerate(bits):
@@ -178,18 +181,18 @@ def _cells(bits: Words) -> IntArray:
 
 
 def _masks(d: int, level: int) -> IntArray:
-    """Return the masks of all sets of ``level`` of d bits, in lexicographic order of the sets, (sets,).
+    """Return the bit mask of every set of ``level`` of d bits, in lexicographic order of the sets, (sets,).
 
-    They pick the sets' sums from a transform of all cells.
+    A mask is the position of the set's sum in the transform of all cells.
     """
     return np.asarray((np.int64(1) << subsets_of(d, level)).sum(axis=1), np.int64)
 
 
 def _popcounts(bits: Words, order: int, combine: Combine) -> list[IntArray]:
-    """Return the number of rows where the merged bits of a set are 1, for all sets of each size from 1 to ``order``.
+    """Return the number of rows where the combined bits of a set are 1, for all sets of each size from 1 to ``order``.
 
-    Chunks of words are counted on all cores. ``combine`` merges two columns' words: ``bitwise_xor`` for odd counts,
-    ``bitwise_and`` for counts of all ones.
+    ``combine`` combines two columns' words: ``bitwise_xor`` to count rows with an odd number of 1s, ``bitwise_and`` to
+    count rows with 1s only.  Chunks of words are counted on all cores.
     """
     starts = range(0, bits.shape[1], CHUNK_WORDS)
     totals = [np.zeros(size, np.int64) for size in level_sizes(len(bits), order)[1:]]
@@ -201,9 +204,9 @@ def _popcounts(bits: Words, order: int, combine: Combine) -> list[IntArray]:
 
 
 def _count(chunk: Words, order: int, combine: Combine) -> Sequence[IntArray]:
-    """Return the counts of `_popcounts`, one array for each size from 1 to ``order``, over one chunk of words.
+    """Return the number of rows of one chunk where the combined bits of a set are 1, by size up to ``order``.
 
-    A depth-first walk over prefixes makes siblings contiguous in lexicographic order.
+    A depth-first walk over prefixes of sets puts their counts in lexicographic order.  The caller adds up the chunks.
     """
     d = len(chunk)
     counts = [np.zeros(math.comb(d, level), np.int64) for level in range(1, order + 1)]
@@ -230,7 +233,7 @@ def _count(chunk: Words, order: int, combine: Combine) -> Sequence[IntArray]:
 def _padded(chunk: Words) -> Words:
     """Return the chunk as a contiguous array whose number of words is a multiple of 8, filled up with 0.
 
-    Eight counts of words then make one 64-bit word, see `_row_popcounts`.
+    `_row_popcounts` then puts the counts of eight words, a byte each, into one 64-bit word.
     """
     width = -(-chunk.shape[1] // 8) * 8
     padded = np.zeros((len(chunk), width), np.uint64)
@@ -241,7 +244,7 @@ def _padded(chunk: Words) -> Words:
 def _row_popcounts(block: Words, ones: NDArray[np.uint8]) -> IntArray:
     """Return the number of 1s in each row of words, (rows,).
 
-    Bits are counted per word, a byte each, and then added in the 16-bit lanes of 64-bit words.
+    The 1s of each word are counted into one byte; these bytes are added in the 16-bit lanes of 64-bit words.
     """
     np.bitwise_count(block, out=ones)
     bytes_ = ones.view(np.uint64)
@@ -256,9 +259,9 @@ def _row_popcounts(block: Words, ones: NDArray[np.uint8]) -> IntArray:
 class Parities(LinearFamily):
     """For every set S of at most t bits, ``scales[|S|]`` times the sum over rows of chi_S = (-1)^{sum of bits in S}.
 
-    Adding a row changes every sum by exactly its scale: l1 = sum_i s_i C(d, i). Replacing a row by another with f
-    different bits changes the parities that contain an odd number of these bits, by twice the scale. So l2^2 = max over
-    possible f of 4 sum_i s_i^2 odd(i, f) (docs/proofs/parities.md).
+    Adding a row changes every sum by exactly its scale: l1 = sum_i s_i C(d, i).  Replacing a row by one that differs in
+    f bits changes the parities with an odd number of these bits, by twice their scale.  So l2^2 = max over possible f
+    of 4 sum_i s_i^2 odd(i, f) (docs/proofs/parities.md).
 
     Parameters
     ----------
@@ -303,7 +306,7 @@ class Parities(LinearFamily):
 
     @property
     def ones(self) -> tuple[int, ...]:
-        """Return the scales of the sizes that are measured; a row adds its scale to a parity's sum, or subtracts it."""
+        """Return the scales of the sizes that are measured: what one row adds to a parity's sum, up to its sign."""
         return tuple(scale for scale in self.scales if scale)
 
     @property
@@ -342,9 +345,9 @@ class Parities(LinearFamily):
         return np.concatenate(levels).astype(np.int64)
 
     def split(self, values: AnyArray | IntArray) -> list[AnyArray]:
-        """Return a vector of all parities cut into one array per size, in which `ranks` find a set's parity.
+        """Return a vector of all parities cut into one array per size, in the order of `ranks`.
 
-        It is empty where a size is left out.
+        The array is empty for a size that is left out.
         """
         return np.split(values, np.cumsum(self.sizes)[:-1])
 
@@ -353,8 +356,8 @@ class Parities(LinearFamily):
     ) -> ProductSums | None:
         """Return the noisy sums of products of some columns' bits as signs, from which their table is computed.
 
-        ``rows`` is the number of rows and its stddev, where it is not measured. Return ``None`` if too few products
-        were; see `TellsTables`.
+        ``rows`` is the number of rows and its stddev, used if the number is not measured.  Return ``None`` if products
+        that the table needs were not measured.
         """
         levels = [part / max(scale, 1) for part, scale in zip(self.split(answers), self.scales, strict=True)]
         variances = [(stddev / scale) ** 2 if scale else math.inf for scale in self.scales]
