@@ -44,10 +44,10 @@ is widened by noise once in 80 000 columns.  A larger value clips fewer numbers,
 the range surely stays narrow, weaker evidence counts (`LIKELY`).  Tuned; not measured."""
 
 BESIDE_FEW, FEW = 1e-3, 0.05
-"""`BESIDE_FEW` takes the place of `BESIDE` in columns with few numbers: there noise alone widens a range more often.  A
-column has few numbers if the count that `BESIDE` requires of a bin is more than the fraction `FEW` of them.  Clipping
-such a fraction costs more than a range that is too wide.  A larger `BESIDE_FEW` or a smaller `FEW` clips fewer numbers,
-and widens more ranges by noise.  Tuned; not measured."""
+"""Probability `BESIDE_FEW`, per bin, that noise alone widens a range, in columns with few numbers (`BESIDE` in others).  A
+column has few numbers if the count that a bin needs by `BESIDE` is more than the fraction `FEW` of them.  Clipping such
+a fraction costs more than a range that is too wide.  A larger `BESIDE_FEW` or a smaller `FEW` clips fewer numbers, and
+widens more ranges by noise.  Tuned; not measured."""
 
 LIKELY = 2.0
 """Noise stddevs: a power of two next to the range is added to it if its count exceeds this and the range stays narrow

@@ -1,8 +1,9 @@
-"""How far public counts are from private ones, told from noisy answers: empirical Bayes.  Post-processing.
+"""How far private counts may be from public ones, estimated from noisy answers (empirical Bayes).  Post-processing.
 
-A private count x of a cell in which public rows expect m is x = m + e with E e^2 = v m + t: v, the rows of the private table
-for each effective row of the public one, is the sampling error of the latter and known; t is what else sets them apart.  A
-noisy answer y has E (y - m)^2 = v m + t + sigma^2, so that answers tell t for nothing.
+Let x be the private count of a cell in which public rows expect the count m.  Then E (x - m)^2 = v m + t.  Here v is
+the number of private rows for each effective public row, so v m is the sampling error of public rows, which is known.
+The bias t is any further squared difference.  A noisy answer y has E (y - m)^2 = v m + t + sigma^2, so answers that
+were paid for already estimate t.
 """
 
 from __future__ import annotations
@@ -16,16 +17,16 @@ from scipy.stats import truncnorm
 from synthdp.arrays import FloatArray
 
 SURPRISE = 4.0
-"""A difference counts as real only if chance makes it with probability at most exp(-SURPRISE).  A larger one trusts
-public rows longer though they differ.  Tuned: with 2, noise counts as real in one of three releases at epsilon .1.
-"""
+"""A bias counts as real only if chance explains the difference with probability at most exp(-SURPRISE).  A larger value
+trusts public rows more even if they differ.  Tuned: with 2, noise counts as real in one of three releases at epsilon
+.1."""
 
 
 def bias(counts: FloatArray, expected: FloatArray, stddev: float, *, ratio: float, free: int | None = None) -> float:
-    """Return the mean over cells of the squared difference of private and public counts, in squared rows.
+    """Return the bias t: the mean over cells of the squared difference of private and public counts, in squared rows.
 
-    Noise and sampling error are subtracted.  The larger this bias t, the less public counts are trusted; it is 0 if
-    chance explains the whole difference.
+    Noise and the sampling error of public rows are subtracted.  The larger the bias, the less public counts are
+    trusted.  It is 0 if chance explains the whole difference.
 
     Parameters
     ----------
@@ -36,9 +37,9 @@ def bias(counts: FloatArray, expected: FloatArray, stddev: float, *, ratio: floa
     stddev
         Standard deviation of the noise of a count.
     ratio
-        Private rows for each effective public one, > 0.
+        Number v of private rows for each effective public row, > 0.
     free
-        Cells that the margins leave free, where both counts have the same; default: all k.
+        Number of cells that may differ, if both tables have the same margins; default: all k.
     """
     cells = len(counts) if free is None else max(free, 1)
     squares = float(((counts - expected) ** 2).sum()) / cells
@@ -51,9 +52,9 @@ def bias(counts: FloatArray, expected: FloatArray, stddev: float, *, ratio: floa
 def dispersion(
     counts: FloatArray, expected: FloatArray, stddev: float, *, ratio: float, free: int | None = None
 ) -> float:
-    """Return the mean variance of private counts around public ones, as a multiple of the latter; >= ``ratio``.
+    """Return the mean variance of private counts around public ones, divided by the mean public count; >= ``ratio``.
 
-    The larger, the less public counts are trusted.
+    It is v + t / m of the module.  The larger it is, the less public counts are trusted.
 
     Parameters
     ----------
@@ -65,20 +66,20 @@ def dispersion(
 
 
 def smoothed_ratio(tables: Sequence[tuple[FloatArray, FloatArray, float, int]], *, ratio: float) -> float:
-    """Return the variance of private counts around the counts that smoothed public rows expect, as a multiple v of these.
+    """Return v such that private counts have variance v m around the counts m that smoothed public rows expect.
 
-    It is estimated from all noisy tables, between 0 and ``ratio``; the smaller, the more public counts are trusted.
-    Expected counts of smoothed public rows that have the private one-ways are nearer to the private ones than the
-    public rows' own.  Each table tells (y - m)^2 - sigma^2 over m, by a sum of squares of normal numbers.  The tables'
-    estimates are averaged by precision, and v is as likely to be anywhere in its range beforehand.  It is ``ratio``
-    where no table tells anything.
+    Smoothed public rows that have the private one-way marginals are nearer to private counts than plain public rows, so
+    v lies between 0 and ``ratio``.  The smaller it is, the more public counts are trusted.  Each table estimates it as
+    the mean of (y - m)^2 - sigma^2, divided by the mean of m.  These estimates are averaged by precision.  The result
+    is the posterior mean under a uniform prior on v, or ``ratio`` if no table has expected rows.
 
     Parameters
     ----------
     tables
-        Noisy private counts, expected ones, the standard deviation of the noise and the free cells, as for `bias`.
+        For each table the noisy private counts y, the expected counts m, the stddev sigma of the noise, and the number
+        of cells that may differ (`bias`).
     ratio
-        Ratio of public rows that are not smoothed, > 0; see `bias`.
+        The ratio v of public rows that are not smoothed, > 0; see `bias`.
     """
     told = precision = 0.0
     for counts, expected, stddev, free in tables:
@@ -94,15 +95,20 @@ def smoothed_ratio(tables: Sequence[tuple[FloatArray, FloatArray, float, int]], 
 
 
 def combined(counts: FloatArray, expected: FloatArray, stddev: float, *, ratio: float) -> tuple[FloatArray, float]:
-    """Return noisy private counts averaged with public ones by precision, (k,), and their error.
+    """Return (k,) averages of noisy private counts and public counts, and their root mean square error in rows.
 
-    The error is the root mean square over the cells, in rows.
+    The weight of a private count is (v m + t) / (v m + t + sigma^2), which is best for a squared difference of v m + t.
 
     Parameters
     ----------
-    counts, expected, stddev, ratio
-        As for `bias`.  The weight of a private count is (v m + t) / (v m + t + sigma^2), with v = ``ratio``, m =
-        ``expected``, t the bias and sigma the noise.
+    counts
+        (k,) noisy private counts.
+    expected
+        (k,) counts m that the public table expects, >= 0.
+    stddev
+        Standard deviation sigma of the noise of a count.
+    ratio
+        Number v of private rows for each effective public row, > 0.  The bias t is estimated by `bias`.
     """
     variance = ratio * np.maximum(expected, 0.0) + bias(counts, expected, stddev, ratio=ratio)
     trust = variance / (variance + stddev**2)
@@ -111,16 +117,15 @@ def combined(counts: FloatArray, expected: FloatArray, stddev: float, *, ratio: 
 
 
 LEAST_ERROR = 1e-6
-"""Least standard deviation that `combined` returns, as a multiple of the noise's: a noisy table needs a positive one.
-A numerical tolerance.
-"""
+"""Least error that `combined` returns, in stddevs of the noise, since a noisy table needs a positive stddev.  A numerical
+tolerance."""
 
 
 def shrunk_to(counts: FloatArray, expected: FloatArray) -> FloatArray:
-    """Return public counts, (k,), shrunk towards the counts that a simpler model of the same rows expects, by chance's part.
+    """Return public counts, (k,), shrunk towards the counts that a simpler model of the same rows expects.
 
-    Under a Dirichlet prior about the expected shares, fitted by its moments: of the squared deviation in multiples of
-    the expected counts, which is 1 a cell by chance alone, the excess is real.
+    By chance alone the squared deviation, divided by the expected count, is 1 per cell on average.  Only the excess is
+    real (a Dirichlet prior around the expected shares, fitted by moments).
 
     Parameters
     ----------
@@ -135,7 +140,7 @@ def shrunk_to(counts: FloatArray, expected: FloatArray) -> FloatArray:
 def share_kept(counts: FloatArray, expected: FloatArray) -> float:
     """Return the fraction, 0 to 1, of the squared deviation from a simpler model that chance does not explain.
 
-    `shrunk_to` keeps this fraction of each count's deviation.  It is 0 if nothing is expected in any cell.
+    `shrunk_to` keeps this fraction of each count's deviation.  It is 0 if no cell has an expected row.
     """
     possible = expected > 0
     if not possible.any():

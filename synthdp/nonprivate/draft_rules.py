@@ -1,4 +1,4 @@
-"""NOT private: rules between columns that nearly all rows of a table obey, for a person to declare or not.
+"""NOT private: proposes rules between columns that nearly all rows of a table obey, for a person to declare or not.
 
 A rule is never part of a draft's schema until somebody declares it.
 """
@@ -23,40 +23,38 @@ from synthdp.schema.schema_json import rule_document
 from synthdp.tables.source import Source
 
 MOST_ROWS = 100_000
-"""Rows of a table in which rules are searched, at most, from its beginning.  A safety limit of time."""
+"""Most rows of a table in which rules are searched, from its beginning.  A safety limit of time."""
 
 FEWEST_ROWS = 100
-"""Fewest rows with a value in both columns for a proposed rule.  Fewer would propose rules that hold by accident.  A
-tolerance."""
+"""Fewest rows with a value in both columns for a proposed rule.  With fewer, rules would be proposed that hold by
+accident.  A tolerance."""
 
 NEARLY_ALL = 0.98
-"""Fraction of the rows that must obey a proposed rule.  A few cells of every large table are wrong.  Less would propose
-rules that change right rows.  A tolerance."""
+"""Least fraction of the rows that must obey a proposed rule.  A few cells of every large table are wrong.  A smaller
+fraction would propose rules that change correct rows.  A tolerance."""
 
 BY_CHANCE = 0.9
-"""Fraction of the rows at which a rule is not proposed, if independent columns would obey it in as many rows.  More
-would propose rules that say nothing.  A tolerance."""
+"""A rule is not proposed if at least this fraction of rows would obey it with independent columns.  A larger one would
+propose rules that say nothing.  A tolerance."""
 
 OFTEN = 0.95
-"""Fraction of the rows whose level must have `SHARED` rows or more, for other columns to follow from the column.  From
-a column that names rows every column would follow.  A tolerance."""
+"""Other columns may follow from a column only if at least this fraction of its rows has a frequent level (`SHARED` rows or
+more).  Every column would follow from a column that names rows.  A tolerance."""
 
 FIRST = 10
-"""Rows of the table for each row on which a pair of columns is tested first.  A pair that breaks a rule there in more rows
-than may break it in all is not tested further.  Which rows come first changes no result.  A safety limit of time."""
+"""Each pair of columns is tested first on a FIRST-th of the rows.  If more of these break a rule than all rows may, the
+pair is not tested further, which saves time and changes no result.  A safety limit of time."""
 
 MOST_COLUMNS, MOST_LEVELS, MOST_RULES = 60, 500, 10
-"""Columns of one kind that are compared, levels of a column that others follow from, and proposed rules of each kind.
-
-Each is a largest number; the rules that are least likely by chance are proposed.  Safety limits of time and length.
-"""
+"""Most columns of one kind that are compared, most levels of a column that others follow from, and most proposed rules of
+each kind.  The rules that are least likely by chance are proposed.  Safety limits of time and length."""
 
 _KEPT = "{kept} of the {rows:,} rows that have both values keep this; by chance {chance:.0%} would."
 """The comment on a proposed rule, with its counts."""
 
 
 class _Found(NamedTuple):
-    """A rule, how many rows obey it and how many have both values, and the fraction that would obey it by chance."""
+    """A rule, the number of rows that obey it, the number with both values, and the fraction that obeys it by chance."""
 
     rule: LessEqual | Derived
     kept: int
@@ -72,7 +70,7 @@ class _Found(NamedTuple):
 def proposed_rules(source: Source, columns: Mapping[str, Column]) -> list[dict[str, Any]]:
     """Return rules that nearly all rows obey, as documents of a schema file; each has a comment with its counts.
 
-    A rule says that a column is at most another, or follows from another, as a country follows from its city.
+    A rule states that a column is at most another, or that it follows from another, as a country follows from its city.
 
     Parameters
     ----------
@@ -111,7 +109,7 @@ def _values(raw: RawColumn) -> FloatArray:
 
 
 def _codes(column: Column, raw: RawColumn) -> IntArray:
-    """Return the index of each row's label, (rows,), -1 where missing or undeclared; "other" has the last index.
+    """Return the index of each row's label, (rows,); -1 for a missing or undeclared one, and the last index for "other".
 
     A column with a hidden out-of-domain value has no "other".
     """
@@ -123,8 +121,8 @@ def _codes(column: Column, raw: RawColumn) -> IntArray:
 def _orders(columns: Mapping[str, Column], values: Mapping[str, FloatArray]) -> list[_Found]:
     """Return the rules that a column is at most another column of its type, the least likely by chance first.
 
-    A rule that follows from two others is left out.  Columns that are equal in nearly all rows have no rule, nor have
-    columns that chance orders so.
+    A rule that two others imply is left out.  No rule is returned for columns that are equal in nearly all rows, or
+    that independent columns would often obey.
     """
     found: dict[tuple[str, str], _Found] = {}
     ranks = {name: np.sort(some[~np.isnan(some)]) for name, some in values.items()}
@@ -144,14 +142,15 @@ def _orders(columns: Mapping[str, Column], values: Mapping[str, FloatArray]) -> 
 
 
 def _may_be_below(left: FloatArray, right: FloatArray) -> bool:
-    """Return whether few enough rows are above for a column to be nearly never above the other; most pairs end here."""
+    """Return whether few enough rows have ``left`` above ``right`` for a rule, which rules most pairs of columns out."""
     return bool((left > right).sum() <= (1 - NEARLY_ALL) * len(left))
 
 
 def _followers(columns: Mapping[str, Column], codes: Mapping[str, IntArray]) -> list[_Found]:
     """Return the rules that a column follows from another, one per column, from the column with the fewest levels.
 
-    The least likely by chance comes first.  A column of as many levels follows from the earlier one only.
+    The least likely by chance comes first.  Of two columns that follow from each other, the later follows from the
+    earlier.
     """
     names = list(codes)
     sizes = {name: len(np.unique(some[some >= 0])) for name, some in codes.items()}
@@ -167,10 +166,10 @@ def _followers(columns: Mapping[str, Column], codes: Mapping[str, IntArray]) -> 
 
 
 def _follows(columns: Mapping[str, Column], of: str, name: str, codes: IntArray, results: IntArray) -> _Found | None:
-    """Return the rule that column ``name`` follows from column ``of``, or ``None`` if too many rows break it.
+    """Return the rule that column ``name`` follows from column ``of``; ``None`` if too many rows break it.
 
-    ``None`` also if chance explains it, or if more than 5 % of the rows have rare levels.  A rare level is given the
-    most frequent result, so that the rule names no person.
+    Also return ``None`` if chance explains it, or if more than 5 % of the rows have rare levels.  A rare level is given
+    the most frequent result, so that the rule names no person.
     """
     levels = labels_of(columns[of]), labels_of(columns[name])
     part = len(codes) // FIRST
@@ -193,7 +192,7 @@ def _follows(columns: Mapping[str, Column], of: str, name: str, codes: IntArray,
 def _counts(codes: IntArray, results: IntArray, levels: tuple[Sequence[Level], Sequence[Level]]) -> IntArray:
     """Return how many rows have each pair of levels, (levels of each column); rows without both are left out.
 
-    A column follows from another if each level has one result in nearly all rows.
+    A column follows from another if each level of the other has one result in nearly all rows.
     """
     both, width = (codes >= 0) & (results >= 0), len(levels[1])
     flat = np.bincount(codes[both] * width + results[both], minlength=len(levels[0]) * width)

@@ -1,4 +1,4 @@
-"""Sampled rows with exact marginals: rows are moved between cells until the counts are right.
+"""Sampled rows with exact marginals: values of rows are changed, from cells with too many rows to cells with too few.
 
 No private row is used.
 """
@@ -16,24 +16,26 @@ from synthdp.queries.contingency import cell_index, check_clique, contingency, t
 from synthdp.randomness import Generator
 
 ATTEMPTS = 20
-"""Largest number of rounds in which a row is looked for to make each move.  Without rules, the moves left over then
-take any rows of their cells.  A safety limit of time."""
+"""Largest number of rounds in which a row is searched for each move from a cell with too many rows to one with too few.
+Moves without a row by then take any free row of their cell, or are dropped if rules forbid combinations.  A safety
+limit of time."""
 
 EXCHANGES, AT_ONCE = 40, 12
-"""Largest number of rounds of exchanges; in each round, one in AT_ONCE of a stratum's row pairs is exchanged at most.
-More at once would overshoot, since gaps are counted once a round.  Tuned: by `benchmarks/utility/places.py`."""
+"""EXCHANGES is the largest number of rounds in which pairs of rows exchange a value.  In a round at most one in AT_ONCE
+rows of a stratum does: gaps are counted once a round, so more would overshoot.  Tuned: by
+`benchmarks/utility/places.py`."""
 
 CANDIDATES = 24
-"""Number of random rows that are compared for each move.  More find a row that fits better, and take more time.  Tuned:
-by `benchmarks/utility/places.py`."""
+"""Number of random rows that are compared for each move.  More rows find a better one, and take more time.  Tuned: by
+`benchmarks/utility/places.py`."""
 
 TEMPER = 0.5
-"""Factor on the sum of log ratios of several column pairs, which are partly redundant.  Tuned: by
+"""Factor on the sum of log ratios of several column pairs, which partly say the same.  Tuned: by
 `benchmarks/utility/places.py`."""
 
 MOST_CELLS = 250_000
-"""Most cells of a two-column table that helps to choose the rows to move; larger ones are not looked at.  A safety
-limit."""
+"""Most cells of a two-column table by which rows are chosen for moves; larger tables are not used.  A safety limit of
+memory."""
 
 HALF = 0.5
 """Pseudo-count, in rows, added to each cell before a logarithm is taken.  More would hide relations of rare cells; less
@@ -78,8 +80,8 @@ class ExactTable:
 def in_order(tables: Sequence[ExactTable]) -> list[ExactTable]:
     """Return the tables in the order in which rows should be moved to them.
 
-    The next table has the largest fraction of columns in earlier tables; among equals, the fewest columns.  All tables
-    can be matched exactly if each shares with the earlier tables only columns of one of them (the running intersection
+    The next table has the largest fraction of columns in earlier tables; of equal ones, the fewest columns.  All tables
+    can be matched exactly if each shares with all earlier tables only columns of one of them (the running intersection
     property).
     """
     left = sorted(tables, key=lambda one: len(one.clique))
@@ -168,11 +170,11 @@ class _Move:
     def _assign(self, cell: IntArray, source: IntArray, target: IntArray, inside: int, rng: Generator) -> None:
         """Choose a different row for each move from a source cell to a target cell, and change its codes.
 
-        Each choice is a Gumbel draw weighted by the affinity of the row's other values to the target.  Without rules,
-        any moves left after `ATTEMPTS` rounds take the remaining rows in order.
+        A row is drawn from random candidates, with probability proportional to the exponential of its `_fit_of`.
+        Without rules, moves left after `ATTEMPTS` rounds take the remaining rows in order.
 
-        ``cell`` holds the cell of each row, (n,).  Its number is ``inside`` (the number of cells of the moving columns)
-        times the number of the fixed columns' cell, plus the number of the moving columns' cell.
+        ``cell`` holds the cell of each row, (n,): the number of the fixed columns' cell times ``inside``, plus the
+        number of the moving columns' cell.  ``inside`` is the number of cells of the moving columns.
         """
         order = np.argsort(cell, kind="stable")
         counts = np.bincount(cell, minlength=int(max(source.max(), cell.max())) + 1)
@@ -212,10 +214,8 @@ class _Move:
     def _affinity(self) -> list[tuple[int, int, FloatArray]]:
         """Return log ratios of observed to independent counts, for pairs of an outside column and a moving column.
 
-        A row whose other values go with its new ones moves rather than others, so that relations stay.
-
-        Each entry holds the outside column, the place of the moving column in ``moving``, and the (codes, codes) log
-        ratios.
+        By them a row is moved whose other values go with its new ones, so that relations stay.  Each entry holds the
+        outside column, the position of the moving column in ``moving``, and the (codes, codes) log ratios.
         """
         found = []
         staying = [j for j in range(len(self.shape)) if j not in self.table.clique]
@@ -228,9 +228,9 @@ class _Move:
         return found
 
     def _fit_of(self, rows: IntArray, values: IntArray, affinity: Sequence[tuple[int, int, FloatArray]]) -> FloatArray:
-        """Return how much the log ratios of candidate rows rise if they take new values, (moves, candidates).
+        """Return by how much the log ratios of candidate rows rise if they take new values, (moves, candidates).
 
-        With several pairs it is multiplied by `TEMPER`.
+        The sum over several pairs of columns is multiplied by `TEMPER`.
         """
         score = np.zeros(rows.shape)
         for j, place, table in affinity:
@@ -241,7 +241,7 @@ class _Move:
     def _obeys(self, rows: IntArray, values: IntArray) -> BoolArray:
         """Return whether candidate rows would lie in allowed cells after their move, (moves, candidates).
 
-        Without rules all would.
+        All would if there are no rules.
         """
         good = np.ones(rows.shape, np.bool_)
         if self.allowed:
@@ -256,7 +256,7 @@ class _Move:
 def _exchange(
     codes: Codes, shape: tuple[int, ...], shared: Clique, by: int, tables: Sequence[ExactTable], rng: Generator
 ) -> None:
-    """Exchange the values of column ``by`` between rows, in place, to bring the rows closer to tables that follow.
+    """Exchange the values of column ``by`` between rows, in place, to bring the rows closer to the tables matched next.
 
     Paired rows agree in the other shared columns, so the table of ``shared`` does not change.  All other columns keep
     their values.  Random pairs are formed, and the pairs that lower the sum of squared gaps most are exchanged.
@@ -307,9 +307,10 @@ def _exchange(
 
 
 def _of_each(surplus: IntArray, few: IntArray, rng: Generator) -> IntArray:
-    """Return cell numbers, each repeated as often as its surplus, in random order: the ends of the moves.
+    """Return cell numbers, each repeated as often as its surplus, in random order: the source or target cells of moves.
 
-    At most ``few[stratum]`` come back for each stratum, a row of ``surplus``, so that each move has two ends.
+    At most ``few[stratum]`` are returned for each stratum, a row of ``surplus``, so that there are as many sources as
+    targets.
     """
     cells = np.repeat(np.arange(surplus.size), surplus.ravel())
     cells = rng.permutation(cells)
@@ -322,8 +323,6 @@ def _of_each(surplus: IntArray, few: IntArray, rng: Generator) -> IntArray:
 
 def exact_counts(estimates: FloatArray, rows: int) -> IntArray:
     """Return integers, (k,), near to estimates and with a given sum, by the largest remainder method.
-
-    Exact tables need whole rows.
 
     Parameters
     ----------

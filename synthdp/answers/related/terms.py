@@ -30,12 +30,12 @@ SUMMARIES = ("sum", "mean", "min", "max", "first", "last")
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """Holds the meaning of a name in a question: a column, a number of child rows, or a summary of them.
+    """Holds the meaning of a name in a question (a term): a column, a number of child rows, or a summary of child rows.
 
     Parameters
     ----------
     table
-        Position of the table with one value per row.
+        Position of the table that has one value of the term per row.
     name
         The name of the column.
     child
@@ -84,16 +84,16 @@ def term_of(layout: Layout, name: str) -> Term:
 
 
 def column_of(layout: Layout, term: Term) -> Column:
-    """Return the declaration of a column, or of a number of child rows."""
+    """Return the declaration of a term's column, or of a number of child rows."""
     if term.summary == ROWS:
         return Integer(0, layout.tables[term.child].at_most)
     return layout.schema.tables[layout.schema.names[term.table]].outputs[term.name]
 
 
 def points_met(layout: Layout, term: Term, node: Node | None) -> BoolArray:
-    """Return a mask of a term's grid points that meet a condition about this term alone, (releasable,).
+    """Return a (releasable,) mask of the grid points of a term that meet a condition about this term alone.
 
-    All meet a condition that is ``None``.
+    All meet it if ``node`` is ``None``.
     """
     column = column_of(layout, term)
     if node is None:
@@ -104,7 +104,7 @@ def points_met(layout: Layout, term: Term, node: Node | None) -> BoolArray:
 
 
 def axis_of_term(layout: Layout, term: Term) -> Axis:
-    """Return the bins of a column or of a number of rows, by which answers group it."""
+    """Return the bins of a column or of a number of child rows, by which answers are grouped."""
     column = column_of(layout, term)
     if term.summary == ROWS:
         return finest_axis(term.name, column)
@@ -117,9 +117,9 @@ def axis_of_term(layout: Layout, term: Term) -> Axis:
 
 
 def deepest(layout: Layout, tables: set[int], *, of: int | None) -> int:
-    """Return the position of the lowest of a question's tables, ``of`` among them; 0 if it names none.
+    """Return the position of the lowest of a question's tables, including ``of``; 0 if the question names none.
 
-    Its rows are joined with their rows in the tables above.
+    Each of its rows is joined with the rows above it.
 
     Raises
     ------
@@ -141,7 +141,7 @@ def deepest(layout: Layout, tables: set[int], *, of: int | None) -> int:
 
 
 def _column(layout: Layout, table: int, name: str) -> Term:
-    """Return the term of a plain column; raise ParameterError for an identifier or a computed column."""
+    """Return the meaning of the name of a plain column; raise ParameterError for an identifier or a computed column."""
     schema, one = layout.schema.tables[layout.schema.names[table]], layout.tables[table]
     if schema.outputs[name].names_rows:
         raise ParameterError(
@@ -155,7 +155,10 @@ def _column(layout: Layout, table: int, name: str) -> Term:
 
 
 def _summary(layout: Layout, child: int, column: str, summary: str) -> Term:
-    """Return the term of a summary of a child table's column; raise ParameterError if the column has none."""
+    """Return the meaning of a name such as ``visits.cost.mean``: a summary of rows of table ``child`` by parent row.
+
+    Raise ParameterError if the column has no such summary.
+    """
     table = layout.tables[child]
     kind = layout.schema.tables[table.name].outputs[column]
     if kind.quantity not in ("number", "truth"):

@@ -1,7 +1,8 @@
-"""Statistics of Chebyshev polynomials over ordered columns: the full tensor, and averages over columns.
+"""Statistics of Chebyshev polynomials over ordered columns: the full tensor of products, and averages over columns.
 
-The smooth-query mechanisms measure them. Features come from the cells' points row by row, so axes may be fine. The
-proofs of the swap bounds are in ``docs/proofs/chebyshev-sensitivity.md``.
+The smooth-query mechanisms measure them.  Features are computed row by row from the positions of cells, so axes may be
+fine.  The proofs of the swap bounds (changes if one record is replaced) are in
+``docs/proofs/chebyshev-sensitivity.md``.
 """
 
 from __future__ import annotations
@@ -27,17 +28,18 @@ _ROUNDING = 1 + 1e-9
 """Factor above 1 that covers the rounding of floating-point bounds and features.  A numerical tolerance."""
 
 _FEW_DEGREES = 32
-"""Degrees up to which the grids of kernel maxima are fine; more degrees have coarser grids. A safety limit of time."""
+"""Number of degrees up to which the grids on which kernels are maximised are fine; for more degrees they are coarser.  A
+safety limit of time."""
 _STEPS_OF_FEW, _STEPS_OF_MANY = 1024, 64
-"""Points per degree, for up to `_FEW_DEGREES` and for more degrees, of the grids on [0, π] for kernel maxima. More find
-a maximum more closely and take more time. A numerical tolerance."""
+"""Points per degree, for up to `_FEW_DEGREES` and for more degrees, of the grids on [0, π] on which kernels are maximised.
+More points find a maximum more closely and take more time.  A numerical tolerance."""
 
 _AT_ONCE = 2**20
-"""Most points of a grid for kernel maxima that are held in memory at once. A safety limit of memory."""
+"""Most points of such a grid in memory at once.  A safety limit of memory."""
 
 
 def tensor_swap(t: int, d: int, *, denominator: int, scales: IntArray | None = None) -> Norms:
-    """Return bounds on the change of the rounded tensor features when a record is replaced: the swap sensitivity.
+    """Return bounds on the change of the rounded tensor features if a record is replaced (swap sensitivity).
 
     They are in whole multiples of 1 / ``denominator``.
 
@@ -48,8 +50,8 @@ def tensor_swap(t: int, d: int, *, denominator: int, scales: IntArray | None = N
     denominator
         Factor by which terms are multiplied before they are rounded to whole numbers.
     scales
-        (t,) this factor by the largest degree of a term; see `degree_scales`.  ``None`` stands for the denominator
-        throughout.
+        (t,) factor of a term by its largest degree, instead of ``denominator``; see `degree_scales`.  ``None`` if all
+        terms have the factor ``denominator``.
     """
     sizes = (np.full(t, denominator) if scales is None else scales) / denominator
     l1, l2_squared = swap_by_degree(sizes, d, tensor_swap_l1, power=1), swap_by_degree(sizes, d)
@@ -75,18 +77,18 @@ def terms_by_degree(t: int, d: int) -> FloatArray:
 def moments_swap(p: int, d: int, *, denominator: int) -> Norms:
     """Return the swap sensitivity of moments: bounds on the change of rounded T_1 ... T_p of each of d columns.
 
-    The real L1 bound is (p + 1 + κ) d.  The squared L2 bound is d times the largest squared change of one column.  Both
-    are exact up to the grids of `least_kernel` and `largest_square`; for p = 2 they are 25/8 d and 5.1446 d. The bounds
-    also hold with one more indicator per cell without a point, where all T are 0 (docs/proofs).
+    The L1 bound before rounding is (p + 1 + κ) d.  The squared L2 bound is d times the largest squared change of one
+    column.  Both are exact up to the grids of `least_kernel` and `largest_square`; for p = 2 they are 25/8 d and 5.1446
+    d.  The bounds also hold with one more indicator per cell without a point, where all T are 0 (docs/proofs).
     """
     l1, l2_squared = tensor_swap_l1(p + 1, 1) * d, tensor_swap_l2_squared(p + 1, 1) * d
     return rounded_swap(l1, l2_squared, k=p * d, denominator=denominator)
 
 
 def rounded_swap(l1: float, l2_squared: float, *, k: int, denominator: int) -> Norms:
-    """Return the norms of a swap in whole multiples of 1 / ``denominator``, from bounds on its real L1 and squared L2.
+    """Return the norms of a swap in whole multiples of 1 / ``denominator``, from bounds on real L1 and squared L2.
 
-    Rounding moves each of k differences by at most 1.
+    Rounding changes each of k differences by at most 1.
     """
     return Norms.within(
         k,
@@ -118,20 +120,21 @@ def tensor_swap_l2_squared(t: int, d: int) -> float:
 def swap_by_degree(
     scales: FloatArray, d: int, bound_of: Callable[[int, int], float] = tensor_swap_l2_squared, *, power: int = 2
 ) -> float:
-    """Return a bound on the squared L2 change of degree-scaled tensor features when a record is replaced.
+    """Return a bound on the squared L2 change of degree-scaled tensor features if a record is replaced.
 
-    With ``power`` 1 and `tensor_swap_l1` it is the L1 change. Each feature is scaled by its largest degree. Powers of
-    falling scales are mixtures of tensors of more and more degrees, each with its own bound. A tensor of many degrees
-    takes the bound of one with a few more degrees (docs/proofs/smooth-class.md).
+    With ``power`` 1 and `tensor_swap_l1` it is a bound on the L1 change.  Each feature is multiplied by a factor that
+    decreases with its largest degree.  So the features are a mixture of unscaled tensors with more and more degrees,
+    and the bounds of these add up.  A tensor of many degrees takes the bound of one with a few more degrees
+    (docs/proofs/smooth-class.md).
 
     Parameters
     ----------
     scales
-        (t,) by largest degree, not increasing from degree 1 on.
+        (t,) factor by largest degree, not increasing from degree 1 on.
     d
         Number of columns.
     bound_of, power
-        The bound of an unscaled tensor, and the power of the scales: squares, or absolute values with `tensor_swap_l1`.
+        The bound of an unscaled tensor by t and d, and the power of the factors in it: 2 for squares.
     """
     t = len(scales)
     falls = scales**power - np.append(scales[1:] ** power, 0.0)
@@ -143,9 +146,9 @@ def swap_by_degree(
 
 
 def _coarse(t: int) -> int:
-    """Return t, from 64 on rounded up to a number with six leading bits, so that few bounds need computing.
+    """Return t, rounded up from 64 on to a number with six leading bits, so that few bounds need computing.
 
-    The bound of more degrees holds for fewer.
+    A bound for more degrees also holds for fewer.
     """
     unit: int = 2 ** max(0, t.bit_length() - 6)
     return -(-t // unit) * unit
@@ -153,11 +156,10 @@ def _coarse(t: int) -> int:
 
 @lru_cache(maxsize=1024)
 def least_kernel(t: int) -> float:
-    """Return κ_t, an upper bound on −min of D(u) = 1 + cos u + ... + cos (t-1)u, too large by at most 1e-4 t.
+    """Return κ_t, an upper bound on the largest value of -D(u), too large by at most 1e-4 t.
 
-    The L1 swap bound of the tensor needs it.
-
-    Between the points of a grid of step h, D is at most h^2/8 max|D''| below its least value on the grid.
+    D(u) = 1 + cos u + ... + cos (t-1)u is the Dirichlet kernel; the L1 swap bound of the tensor needs κ_t.  Between the
+    points of a grid of step h, D is at most h^2/8 max|D''| below its least value on the grid.
     """
     most = _most_on_grid(lambda u: -dirichlet(u, t), t)
     return max(0.0, most + _step(t) ** 2 / 8 * _curvature(t))
@@ -208,15 +210,15 @@ def _curvature(t: int) -> float:
 
 
 LEAST_SCALE = 2**10
-"""Least factor by which a term is multiplied before it is rounded to a whole number, where its average has much noise.
-Rounding then moves the average by at most 2^-11. A numerical tolerance."""
+"""Least factor by which a term is multiplied before it is rounded to a whole number.  Rounding changes an average by at
+most 2^-11, which matters only for terms with much noise.  A numerical tolerance."""
 
 DENOMINATOR = 2**24
-"""Factor by which terms are multiplied before they are rounded to whole numbers, so that noise is exact. Rounding moves
-an average by at most 2^-25. A numerical tolerance."""
+"""Factor by which terms are multiplied before they are rounded to whole numbers, so that noise is exact.  Rounding changes
+an average by at most 2^-25.  A numerical tolerance."""
 
 MAX_TERMS = 10**6
-"""Most terms of a tensor of averages. A safety limit."""
+"""Most terms of a tensor of averages.  A safety limit of time and memory."""
 
 
 @file_form("ChebyshevTensor")
@@ -224,8 +226,8 @@ MAX_TERMS = 10**6
 class ChebyshevTensor(LinearFamily):
     """Sums over rows of T_{m1}(x_1) ... T_{md}(x_d) for all degrees m below t, without the constant: t^d - 1 sums.
 
-    A cell without a point (missing, special, other) has T_0 = 1 and all other T_m = 0. These are the Chebyshev averages
-    of the arcsine law on (-1, 1), so such a value counts as spread by that law.
+    A cell without a point (missing, special, other) has T_0 = 1 and all other T_m = 0.  These are the Chebyshev
+    averages of the arcsine distribution on (-1, 1), so such a value counts as if drawn from it.
 
     Parameters
     ----------
@@ -236,11 +238,11 @@ class ChebyshevTensor(LinearFamily):
     denominator
         The whole number that stands for 1.
     points
-        Position of each cell of each axis on [-1, 1]; default: the middles of equal cells. Points outside count as the
+        Position of each cell of each axis on [-1, 1]; default: the middles of equal cells.  Points outside count as the
         nearer end, so no choice of points changes the sensitivity.
     growth
-        Power of a term's largest degree that the noise in its average grows with: each term is multiplied by a whole
-        number of its own (`degree_scales`).
+        The noise of a term's average grows as its largest degree to this power, because each term is multiplied by its
+        own whole number (`degree_scales`); 0 for equal noise.
     """
 
     domain: Domain
@@ -277,7 +279,7 @@ class ChebyshevTensor(LinearFamily):
 
     @property
     def bounds(self) -> RecordBounds:
-        """Return the sensitivity: one record adds at most `ones` to the sums; for a swap see `tensor_swap`."""
+        """Return the sensitivity: one record adds at most `ones` to the sums; for a replaced record see `tensor_swap`."""
         scales, d = self.by_degree, len(self.domain)
         numbers = [int(number) for number in terms_by_degree(self.t, d)]
         one = Norms(
@@ -289,7 +291,7 @@ class ChebyshevTensor(LinearFamily):
 
     @property
     def by_degree(self) -> IntArray:
-        """Return the factor of a term before it is rounded, by its largest degree, (t,): less where noise may grow."""
+        """Return the factor of a term before it is rounded, by its largest degree, (t,); smaller factors mean more noise."""
         return degree_scales(self.t, self.growth, denominator=self.denominator)
 
     @property
@@ -314,10 +316,10 @@ class ChebyshevTensor(LinearFamily):
 @file_form("chebyshev")
 @dataclass(frozen=True, slots=True, eq=False)
 class TensorWithMisfits(LinearFamily):
-    """A Chebyshev tensor, followed by a count per column of the rows that are out of domain there.
+    """A Chebyshev tensor, followed by one count per column of the rows whose value is out of domain.
 
-    The counts let a mechanism correct averages for out-of-domain rows. Where a count of a column is 1, all terms of
-    that column are 0, so one record adds no more than without counts.
+    A mechanism corrects averages by these counts.  If a record is counted for a column, all terms of that column are 0,
+    so one record adds no more than without counts.
 
     Parameters
     ----------
@@ -336,20 +338,24 @@ class TensorWithMisfits(LinearFamily):
     def cells(self) -> dict[int, int]:
         """Return the (first) out-of-domain cell of each column that has one, by the column's position.
 
-        The rows in each of these cells are counted, in this order, after the tensor's terms; see `features`.
+        The rows in each of these cells are counted, in this order, after the tensor's terms.
         """
         found = {j: np.flatnonzero(~axis.releasable) for j, axis in enumerate(self.domain.axes)}
         return {j: int(cells[0]) for j, cells in found.items() if len(cells)}
 
     def to_saved(self, store: Store) -> dict[str, Any]:
-        """Return the tensor's settings as a document for a file: the whole tensor only if it has growth or points."""
+        """Return the statistic as a document for a file.
+
+        The whole tensor is written only if its noise grows with the degree or its points are given; else its domain, t
+        and denominator are enough.
+        """
         if self.tensor.growth or self.tensor.points is not None:
             return {"tensor": store.write(self.tensor)}
         return {"domain": store.write(self.domain), "t": self.tensor.t, "unit": self.tensor.denominator}
 
     @classmethod
     def of_saved(cls, document: Mapping[str, Any], source: DocumentSource) -> TensorWithMisfits:
-        """Return the statistic from a document that `to_saved` wrote, or an earlier version, without growth and points."""
+        """Return the statistic from a document that `to_saved` of this or an earlier version wrote."""
         if "tensor" in document:
             return cls(source.read(document["tensor"], ChebyshevTensor))
         t, unit = (source.read(document[name], int) for name in ("t", "unit"))
@@ -366,7 +372,7 @@ class TensorWithMisfits(LinearFamily):
 
     @property
     def denominator(self) -> int:
-        """Return the largest factor by which terms, and all counts of rows, are multiplied to be whole numbers."""
+        """Return the largest factor by which terms are multiplied before they are rounded; counts have it too."""
         return self.tensor.denominator
 
     @property
@@ -387,8 +393,7 @@ class TensorWithMisfits(LinearFamily):
     def features(self, codes: Codes) -> Features:
         """Return each row's terms, each times its factor and rounded, then its counts, (n, k).
 
-        There is a count for each column of `cells`: `denominator` if the row is in that cell, else 0. The sums tell how
-        many rows are out of domain, by which averages are corrected.
+        There is a count for each column of `cells`: `denominator` if the row is in that cell, else 0.
         """
         counts = [(codes[:, j] == cell).astype(np.int64) * self.denominator for j, cell in self.cells.items()]
         return np.column_stack([self.tensor.features(codes), *counts])
@@ -399,7 +404,7 @@ class TensorWithMisfits(LinearFamily):
 class AverageMoment(LinearFamily):
     """The sum over rows of the mean over columns of T_degree(x_j): one number for all columns together.
 
-    It is measured where the noise is too large for a moment per column.
+    It is measured if the noise is too large for a moment of each column.
 
     Parameters
     ----------
