@@ -1,4 +1,4 @@
-"""`Release`: what every mechanism leaves behind, to be sampled, asked, saved and shown."""
+"""`Release`: the result of every mechanism, to be sampled, asked, saved and shown."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def model_of_single_columns(
 ) -> tuple[SyntheticModel, tuple[str, ...]]:
     """Return a model of independent columns from noisy measurements, and notes for the receipt.
 
-    It is what can still be released when the intended model cannot be fitted.
+    It can be released if the intended model cannot be fitted.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def model_of_single_columns(
     measured
         Noisy answers.
     rows
-        The number of rows, if it is known.
+        The number of rows, if it is known; else 0.
     """
     from synthdp.fit.single_columns import single_columns
 
@@ -55,7 +55,7 @@ def model_of_single_columns(
 
 
 def _warn_of_salvage(note: str) -> None:
-    """Warn that a release is simpler than was asked for; never raise, even if warnings are errors: it is paid for."""
+    """Warn that a release is simpler than intended; never raise, even if warnings are errors: it is paid for."""
     with suppress(SalvageWarning):  # a filter that makes errors of warnings must not take away what is left
         warnings.warn(note, SalvageWarning, stacklevel=3)
 
@@ -69,13 +69,13 @@ class Release(Generic[OutputT_co]):
     mechanism
         Name of the mechanism.
     output
-        The result: a model to sample, or a summary to ask.
+        A model to sample, or a summary to ask.
     loss
         Privacy loss, fixed before any row was read.
     receipt
-        The account, step by step.
+        The steps that read private rows, with their costs.
     measurements
-        The noisy answers it was made of.
+        The noisy answers that the output was made from.
     """
 
     mechanism: str
@@ -112,7 +112,7 @@ class Release(Generic[OutputT_co]):
     def misfits(self) -> dict[str, MisfitShare | None]:
         """The noisy fraction of out-of-domain values, by column of the table.
 
-        ``None`` where the mechanism does not measure it.
+        It is ``None`` for a column where the mechanism does not measure it.
 
         Raises
         ------
@@ -122,14 +122,14 @@ class Release(Generic[OutputT_co]):
         return misfit_shares(self.model, self.measurements)
 
     def salvaged(self, what: str, error: Exception | None) -> Release[OutputT_co]:
-        """Return the release with a note on its receipt that something failed, and warn of it; unchanged without an error.
+        """Return the release with a note on its receipt that something failed, and warn; unchanged without an error.
 
         Parameters
         ----------
         what
-            Failed, as the beginning of a sentence.
+            What failed, as the beginning of a sentence.
         error
-            Why; only its type is said, for messages of other packages may quote anything.
+            The error; the note has its type only, since messages of other packages may quote private values.
         """
         if error is None:
             return self
@@ -141,7 +141,7 @@ class Release(Generic[OutputT_co]):
         return replace(self, receipt=self.receipt.noted(note))
 
     def simplest(self) -> Release[Any]:
-        """Return this release with an output of independent columns, which can be sampled where the real model fails.
+        """Return this release with an output of independent columns, which can be sampled if the real model fails.
 
         Raises
         ------
@@ -159,15 +159,16 @@ class Release(Generic[OutputT_co]):
         return replace(like, output=replace(made, format=model.format), receipt=self.receipt.noted(*notes))
 
     def sample(self, rows: int | None = None, **options: Any) -> Any:
-        """Draw synthetic rows from the output, as often as wanted.
+        """Draw synthetic rows from the output, any number of times.
 
         Parameters
         ----------
         rows
-            Number of rows; default: the noisy estimate of the table's.
+            Number of rows; default: the noisy estimate of the private table's.
         options
-            As of the output; see `SyntheticModel.sample`.  ``given`` may also be a condition, or a list of some, as `answer`
-            takes them, such as ``"age > 30 and sex == 'F'"``; each part that ``and`` joins speaks of one column.
+            Options of the output's own method; see `SyntheticModel.sample`.  ``given`` may also be a condition or a
+            list of conditions, as in `answer`, such as ``"age > 30 and sex == 'F'"``; each part between ``and`` is
+            about one column.
 
         Warns
         -----
@@ -182,22 +183,23 @@ class Release(Generic[OutputT_co]):
         return self._drawn("sample", rows, **options)
 
     def samples(self, m: int = 20, *, rows: int | None = None, random_state: RandomState = None) -> list[Any]:
-        """Draw several synthetic tables that differ as widely as what is known about the private rows, for `combine`.
+        """Draw several synthetic tables whose spread is the uncertainty about the private rows, for `combine`.
 
-        Tables drawn by `sample` come from one fitted model and do not know how far it may be off.  Of these each comes from
-        a model of its own, by the parametric bootstrap that also gives `answer` its errors: noise, the fit's shrinkage and
-        relations that were not measured are between them.  Analyse each, and combine what they say with `combine`.  One
-        table alone is worse than one drawn by `sample`.
+        Tables drawn by `sample` come from one fitted model and do not show its error.  Each of these tables comes from
+        a model of its own, by the parametric bootstrap that also gives `answer` its errors.  The models differ by
+        noise, by the fit's shrinkage and by relations that were not measured.  Analyse each table, and combine the
+        results with `combine`.  A single one of these tables is worse than a table drawn by `sample`.
 
-        The rule holds for what does not depend on the number of rows, such as means, shares and coefficients: all tables
-        have as many rows.  It is approximate, as the bootstrap is.
+        The rule holds for estimates that do not depend on the number of rows, such as means, shares and coefficients:
+        all tables have as many rows.  It is approximate, as the bootstrap is.
 
         Parameters
         ----------
         m
             Number of tables, >= 2; a standard error from 20 tables has a relative error of about 16 %.
         rows
-            Rows of each, drawn independently; default: the noisy estimate of the table's.  More make intervals shorter.
+            Rows of each, drawn independently; default: the noisy estimate of the private table's.  More make intervals
+            shorter.
         random_state
             Seed of the sampling.  It never reaches noise.
 
@@ -222,26 +224,26 @@ class Release(Generic[OutputT_co]):
         level: float = 0.95,
         random_state: RandomState = None,
     ) -> Analysis:
-        """Run an analysis on several synthetic tables and combine what it finds, with intervals that know of the noise.
+        """Run an analysis on several synthetic tables and combine the results, with intervals that include the noise.
 
-        Standard errors computed on one synthetic table are too small: they take its rows for real ones.  Here the function
-        runs on each of the tables that `samples` draws, whose spread is the error, as `combine` has it; and on a table of
-        the released model and m releases of it, which say how far noise and fit move an estimate: it is moved
-        back by as much.  Free; the function is called 2 m + 1 times.
+        Standard errors computed on one synthetic table are too small, because they treat its rows as real.  Here the
+        function runs on each of the m tables of `samples`, whose spread is the error.  It also runs on a table of the
+        released model and on m tables of releases made of that table.  These show how far noise and fit shift an
+        estimate; the result is corrected by this shift.  No privacy is spent; the function is called 2 m + 1 times.
 
         Parameters
         ----------
         function
-            Of one table.  It returns a number, a dict or pandas Series of numbers, a pair (estimates, variances), a result
-            of statsmodels, or a fitted linear model of scikit-learn.
+            Function of one table.  It returns a number, a dict or pandas Series of numbers, a pair (estimates,
+            variances), a result of statsmodels, or a fitted linear model of scikit-learn.
         m
             Number of tables, >= 2; a standard error from 20 tables has a relative error of about 16 %.
         population
-            Whether the intervals hold for the population that the private rows are a simple random sample from, or for the
-            private rows alone.
+            Whether the intervals hold for the population that the private rows are a simple random sample from, or for
+            the private rows alone.
         rows
-            Rows of each table; default: the noisy estimate of the private table's.  With another number the function must
-            return variances.
+            Rows of each table; default: the noisy estimate of the private table's.  With another number the function
+            must return variances.
         level
             Confidence level of the intervals, 0 < level < 1.
         random_state
@@ -249,23 +251,20 @@ class Release(Generic[OutputT_co]):
 
         Returns
         -------
-        An `Analysis`: its ``table`` is a DataFrame of estimates, standard errors, p-values and intervals, and ``covers``
-        says what these hold for.
+        An `Analysis`: its ``table`` is a DataFrame of estimates, standard errors, p-values and intervals; ``covers``
+        is a sentence on the population that the intervals hold for.
 
         Raises
         ------
         ParameterError
-            As for `samples`, or if what the function returns cannot be read.
+            As for `samples`, or if the function returns anything else.
 
         Examples
         --------
-        >>> import pandas as pd
-        >>> import synthdp as sd
-        >>> ages = pd.DataFrame({"age": [20, 30, 40, 50] * 500})
-        >>> release = sd.SyntheticRelease(schema=sd.Schema({"age": sd.Integer(0, 99)})).fit(ages).release_
-        >>> found = release.analyse(lambda table: {"mean age": table["age"].mean()})
-        >>> list(found.table.columns)
-        ['estimate', 'standard_error', 't', 'p_value', 'lower', 'upper']
+        >>> import pandas as pd >>> import synthdp as sd >>> ages = pd.DataFrame({"age": [20, 30, 40, 50] * 500}) >>>
+        release = sd.SyntheticRelease(schema=sd.Schema({"age": sd.Integer(0, 99)})).fit(ages).release_ >>> found =
+        release.analyse(lambda table: {"mean age": table["age"].mean()}) >>> list(found.table.columns) ['estimate',
+        'standard_error', 't', 'p_value', 'lower', 'upper']
         """
         from synthdp.answers.samples import analysed, replicates_of
 
@@ -290,29 +289,31 @@ class Release(Generic[OutputT_co]):
         self._drawn("sample_to", path, **options)
 
     def answer(self, query: Any, **options: Any) -> Any:
-        """Answer a question, with standard errors and 95 % intervals: the same for every mechanism that can answer.
+        """Answer a question, with standard errors and 95 % intervals, in the same form for every mechanism.
 
         Parameters
         ----------
         query
-            What `marginal`, `count`, `share`, `sum`, `mean`, `variance`, `correlation`, `regression`, `quantile` or `smooth`
-            make; and of a mechanism's release what its own work asks: `conjunction` and its like, sparse queries,
-            functions of points, inputs of decision lists, families of linear queries.
+            A question made by `marginal`, `count`, `share`, `sum`, `mean`, `variance`, `correlation`, `regression`,
+            `quantile` or `smooth`.  Releases of some mechanisms also answer questions of their own, such as
+            conjunctions, sparse queries, functions of points, inputs of decision lists and families of linear queries.
         options
-            Of several tables ``of``, the table whose rows count; see `synthdp.answers.related.database_answer.answer`.  Of a
-            mechanism's release, its output's own ``answer``.
+            For several tables: ``of``, the table whose rows count; see
+            `synthdp.answers.related.database_answer.answer`.  Other options are passed to the output's own method
+            ``answer``.
 
         Returns
         -------
-        A pandas DataFrame with a row for each number: what it is about, ``estimate``, ``standard_error``, ``lower``,
-        ``upper``, ``basis`` and ``bias``.  The basis says how it was found and where no error is known.  The bias is
-        there where an answer may be off for another reason than noise.  One answer alone is a number,
-        ``float(answer)``.  ``output.answer`` has the numbers of a work's own questions without all this.
+        A pandas DataFrame with a row for each number: its labels, ``estimate``, ``standard_error``, ``lower``,
+        ``upper``, ``basis`` and ``bias``.  The basis states how the number was computed, and whether its error is
+        unknown.  The bias is a bound on error from other causes than noise, where there is one.  A single answer
+        converts to a number, ``float(answer)``.  ``output.answer`` returns plain numbers for a mechanism's own
+        questions.
 
         Raises
         ------
         ParameterError
-            If the output answers no such question, in a sentence that says which it answers.
+            If the output answers no such question; the message lists the questions that it answers.
         """
         if isinstance(self.output, SyntheticModel):
             from synthdp.answers.answer import answer
@@ -348,16 +349,16 @@ class Release(Generic[OutputT_co]):
         write(self, path)
 
     def plot(self, column: str | None = None, *, by: str | None = None) -> Picture:
-        """Return a picture of a column, or of all, as the report has it; a notebook shows it, and ``save`` writes it.
+        """Return a picture of a column, or of all, as in the report; a notebook shows it, and ``save`` writes it.
 
-        ``figure`` makes a matplotlib figure of it.
+        Its ``figure`` makes a matplotlib figure.
 
         Parameters
         ----------
         column
             Name of the column; default: all columns.
         by
-            Another column: the shares of ``column`` within its groups.
+            Another column: the picture then shows the shares of ``column`` within each of its groups.
 
         Raises
         ------
@@ -417,19 +418,15 @@ def load(path: str | PathLike[str]) -> Release[Any]:
     Raises
     ------
     FormatError
-        If the folder is not a release, has another version, or was changed.  Also if it holds a class of somebody's own
-        whose module was not imported.
+        If the folder is not a release, has another version, or was changed.  Also if it holds an object of a class that
+        a module outside of synthdp defines, and that module was not imported.
 
     Examples
     --------
-    >>> import tempfile
-    >>> import pandas as pd
-    >>> import synthdp as sd
-    >>> release = sd.SyntheticRelease(schema=sd.Schema({"member": sd.Boolean()})).fit(pd.DataFrame({"member": [True] * 500}))
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     release.save(f"{folder}/members.release")
-    ...     again = sd.load(f"{folder}/members.release")
-    >>> again.sample(10, random_state=0).equals(release.sample(10, random_state=0))
+    >>> import tempfile >>> import pandas as pd >>> import synthdp as sd >>> release =
+    sd.SyntheticRelease(schema=sd.Schema({"member": sd.Boolean()})).fit(pd.DataFrame({"member": [True] * 500})) >>> with
+    tempfile.TemporaryDirectory() as folder: ...     release.save(f"{folder}/members.release") ...     again =
+    sd.load(f"{folder}/members.release") >>> again.sample(10, random_state=0).equals(release.sample(10, random_state=0))
     True
     """
     from synthdp.release_files import read

@@ -48,28 +48,28 @@ T = TypeVar("T")
 
 @final
 class Curator:
-    """Hold one private table and one budget; answer only with noise.
+    """Holds one private table and one budget; answers only with noise.
 
-    Costs what its questions say, for the neighbours given here, and never more than ``budget`` in all.  Several threads
-    may ask one curator and its accounts: they are answered one after the other.  No other process may: a forked one has a
-    copy of the budget, and is refused.
+    Costs the spends of its questions, for the neighbours given here, and never more than ``budget`` in all.  Several
+    threads may ask one curator and its accounts: they are answered one after the other.  Another process may not: a
+    forked process has a copy of the budget, and is refused.
 
     Parameters
     ----------
     table
-        A dataframe (Spark's is read where it lies, others in memory), or a source of rows; with a `DatabaseSchema`, a dict
-        of these by table name.
+        A dataframe (Spark's is read where it lies, others in memory), or a source of rows; with a `DatabaseSchema`, a
+        dict of these by table name.
     schema
-        What is publicly known; of several tables, a `DatabaseSchema`, whose root names the units.  Without one, column
-        names and types are taken as public; the rest must be discovered.
+        The public declaration of the table; of several tables, a `DatabaseSchema`, whose root names the units.  Without
+        it, column names and types are taken as public; the rest must be discovered.
     budget
-        The most that all answers together may cost.
+        The largest cost of all answers together.
     neighbors
         ``"add_remove"`` (the number of rows is private) or ``"replace_one"`` (it is public).
     privacy_unit, max_rows_per_unit
-        The column whose values are the units to protect, and how many rows of each are used; default: every row is one.
-        Texts (all of a CSV file's) are one unit if they are written alike; numbers and moments, if they are equal.  It
-        need not be in the schema; if it is, as an `Identifier`.
+        The column whose values are the units to protect, and how many rows of each are used; default: every row is a
+        unit.  Texts (all of a CSV file's) are one unit if they are written alike; numbers and moments, if they are
+        equal.  The column need not be in the schema; if it is, as an `Identifier`.
     ledger, dataset
         A file that records every spend before the data is read, and the name of this data in it.
 
@@ -84,18 +84,12 @@ class Curator:
 
     Examples
     --------
-    >>> import pandas as pd
-    >>> import synthdp as sd
-    >>> from synthdp.domain.domain import domain_of
-    >>> from synthdp.queries.marginals import one_ways
-    >>> schema = sd.Schema({"smoker": sd.Boolean()})
-    >>> table = pd.DataFrame({"smoker": [True, False, False] * 100})
-    >>> curator = sd.Curator(table, schema=schema, budget=sd.PureDP(1.0))
-    >>> noisy = curator.measure(one_ways(domain_of(schema)), spend=sd.PureDP(0.5))
-    >>> noisy.values.dtype, noisy.answers.shape  # whole numbers: false, true, and what is neither
-    (dtype('int64'), (3,))
-    >>> print(curator.remaining)
-    ε = 0.5
+    >>> import pandas as pd >>> import synthdp as sd >>> from synthdp.domain.domain import domain_of >>> from
+    synthdp.queries.marginals import one_ways >>> schema = sd.Schema({"smoker": sd.Boolean()}) >>> table =
+    pd.DataFrame({"smoker": [True, False, False] * 100}) >>> curator = sd.Curator(table, schema=schema,
+    budget=sd.PureDP(1.0)) >>> noisy = curator.measure(one_ways(domain_of(schema)), spend=sd.PureDP(0.5)) >>>
+    noisy.values.dtype, noisy.answers.shape  # whole numbers: false, true, and what is neither (dtype('int64'), (3,))
+    >>> print(curator.remaining) ε = 0.5
     """
 
     __slots__ = ("_account", "_dataset", "_ends", "_ledger", "_vault")
@@ -163,14 +157,14 @@ class Curator:
 
     @property
     def schema(self) -> Schema:
-        """The `Schema` that queries are made with: what was declared, and what discovery found."""
+        """The `Schema` by which queries are made: the declarations, completed by discovery."""
         return self._vault.schema
 
     @property
     def layout(self) -> Layout:
         """The layout that encodes all rows of one person as one record; queries about several tables are built from it.
 
-        Columns whose bounds or levels are still unknown stand in it with placeholder values.
+        Columns whose bounds or levels are not discovered yet have placeholder values in it.
 
         Raises
         ------
@@ -196,17 +190,17 @@ class Curator:
 
     @property
     def budget(self) -> PrivacyLoss:
-        """The most that all answers of this curator together may cost."""
+        """The largest cost of all answers of this curator together."""
         return self._account.budget
 
     @property
     def remaining(self) -> PrivacyLoss | None:
-        """Return the loss that is left to spend, ``None`` if nothing is."""
+        """Return the loss that is left to spend; ``None`` if nothing is left."""
         return self._account.remaining
 
     @property
     def rows(self) -> int:
-        """The exact number of rows, which is public where all neighbours have the same number.
+        """The exact number of rows, which is public if all neighbours have the same number.
 
         Raises
         ------
@@ -225,16 +219,14 @@ class Curator:
     def cost(self, spend: Spend) -> PrivacyLoss:
         """Return a spend as a privacy loss in the currency of this curator's budget, without spending it.
 
-        `Remaining` becomes the loss that is left, so that a program can plan with numbers.
+        `Remaining` becomes the loss that is left, as a number for plans.
         """
         return self._account.resolve(spend)
 
     def check(self, queries: Statistic | KeyStatistic, *, spend: Spend | None = None) -> None:
         """Raise an error if the queries do not fit this table, before anything is charged.
 
-        A program calls it first, so that a bad query costs no budget.
-
-        Costs nothing.
+        A program calls it first, so that a bad query costs no budget.  Costs nothing.
 
         Parameters
         ----------
@@ -252,7 +244,7 @@ class Curator:
         PrivacyError
             In a forked process.
         SensitivityError
-            If it may overflow an integer sum, or no answers have its bounds.
+            If a sum may overflow 64-bit integers, or the claimed sensitivity is impossible.
         """
         with self._vault.turn() as table:
             check_question(table, queries)
@@ -274,13 +266,13 @@ class Curator:
         Parameters
         ----------
         queries
-            The statistic to answer, of the rows' cells or of their keys.
+            The statistic to answer, computed from rows' bins or from record keys.
         spend
-            The largest loss; the noise is the least that costs no more.
+            The largest loss; the noise is the least with at most this cost.
         step
             Name of the step on the receipt.
         law
-            A law of noise to insist on; default: the least noise for the loss.
+            The noise distribution to use; default: the one with the least noise for the loss.
 
         Raises
         ------
@@ -308,28 +300,28 @@ class Curator:
         steps: Sequence[str],
         law: NoiseLaw | None = None,
     ) -> list[Measurements]:
-        """Answer several statistics, each with exact integer noise of its own, in one pass over the rows.
+        """Answer several statistics, each with its own exact integer noise, in one pass over the rows.
 
-        Answers, noise and receipt are as if one `measure` came after the other; a database or a cluster is asked
-        once.
+        Answers, noise and receipt are as after one `measure` for each; a database or a cluster is asked once.
 
         Costs all of ``spends``, for this curator's neighbours; the ledger is charged before any row is read.
 
         Parameters
         ----------
         queries
-            The statistics to answer: one pass over the rows for sets of marginals over one domain, else one for each.
+            The statistics to answer.  Sets of marginals over one domain take one pass over the rows; others take one
+            each.
         spends
             The largest loss of each.
         steps
             Name of each step on the receipt.
         law
-            A law of noise to insist on.
+            The noise distribution to use; default: the one with the least noise for the loss.
 
         Raises
         ------
         BudgetExceededError
-            If less is left than all cost; nothing of the budget is spent, and nothing read, then.
+            If less is left than all cost; nothing is spent or read then.
         DataError, ParameterError, PrivacyError, SensitivityError
             As `check` raises them.
         """
@@ -364,7 +356,8 @@ class Curator:
         columns
             Columns whose values make up a record's key.
         spend
-            The largest loss; the noise and then the threshold are the least that cost no more.
+            The largest loss.  The noise is the least with at most this cost, and the threshold is the least for this
+            noise.
         step
             Name of the step on the receipt.
         """
@@ -400,13 +393,14 @@ class Curator:
         columns
             Columns whose values make up a record's key.
         max_alarms
-            c, how many guesses may be found wrong, each with a noisy answer.
+            Number of guesses that may be found wrong, each with a noisy answer.
         spend
-            The largest loss of the whole watch.
+            The largest loss of the whole session.
         alarm_share
             Share of it for finding wrong guesses; the rest is for the answers.
         threshold
-            Largest error of a guess, in rows; default: the least at which few answers are above it by noise alone.
+            Largest error of a guess without an answer, in rows; default: the least value that noise alone seldom
+            exceeds.
         queries
             For that default: about how many queries will be asked.
         step
@@ -426,10 +420,10 @@ class Curator:
     def resume_watch(self, path: str | PathLike[str]) -> AbstractContextManager[Continued]:
         """Continue a saved sparse vector session over the same rows, once.
 
-        Use it in a ``with`` statement, whose body checks what was saved with the session.  If the body raises, the
-        folder is left unchanged.  When the body ends, the session answers again, and nobody else can continue it.
+        Use it in a ``with`` statement, whose body checks the data saved with the session.  If the body raises, the
+        folder is left unchanged.  When the body ends, the session answers again, and no other process can continue it.
 
-        The whole session was paid for when it was opened.
+        Costs nothing: the whole session was paid for when it was opened.
 
         Parameters
         ----------
@@ -439,11 +433,11 @@ class Curator:
         Raises
         ------
         DataError
-            If the rows differ from the rows of the saved watch.
+            If the rows differ from the rows of the saved session.
         FormatError
             If the folder is not a saved session.
         PrivacyError
-            If it was continued already, or opened for other neighbours; or in a forked process.
+            If the session was continued already, or opened for other neighbours; or in a forked process.
         """
         self._vault.answering.allow_others()
         from synthdp.curator.sparse_vector import continued
@@ -461,10 +455,10 @@ class Curator:
         """Return the index of a candidate with a nearly maximal score, chosen under differential privacy.
 
         The mechanism is permute-and-flip, or the exponential mechanism under zCDP.  The scores may be any function of a
-        statistic's sums, so that a million candidates need no feature matrix.
+        statistic's sums, so a million candidates need no feature matrix.
 
-        Costs ``spend``, a pure epsilon or a zCDP rho, for this curator's neighbours.  At the same noise the exponential
-        mechanism, whose range is bounded, costs a quarter of the rho of permute-and-flip.
+        Costs ``spend``, a pure epsilon or a zCDP rho, for this curator's neighbours.  With the same noise the
+        exponential mechanism, whose privacy loss has a bounded range, costs a quarter of the rho of permute-and-flip.
 
         Parameters
         ----------
@@ -475,7 +469,7 @@ class Curator:
         step
             Name of the step on the receipt.
         law
-            A law to insist on; default: the one with the least noise.
+            The mechanism to use; default: the one with the least noise.
         """
         self._vault.answering.allow_others()
         self.check(scores)
@@ -489,8 +483,8 @@ class Curator:
     ) -> Discovered:
         """Find undeclared bounds and levels of columns under noise, and complete the schema with them.
 
-        A column in which nothing stands out of the noise is left out of the schema, unless no column would be left.  An
-        (epsilon, delta) is spent as Gaussian DP, a tenth of its delta on the thresholds of levels.
+        A column without a significant finding is left out of the schema, unless no column would be left.  An (epsilon,
+        delta) is spent as Gaussian DP, with a tenth of its delta for the thresholds of levels.
 
         Costs at most ``spend`` for this curator's neighbours; levels need a delta above 0.
 
@@ -499,10 +493,10 @@ class Curator:
         spend
             The largest loss.
         takes
-            Whether what follows can do with a schema from which a column is left out; if not, the column stays.
+            Function that returns whether the mechanism can use a schema without some columns; if not, they stay.
         careful
-            Estimate the number of rows first, and end there, with nothing found, if the noise that is to come would hide
-            what many of them hold; see `Discovered.is_coarse`.
+            Whether to estimate the number of rows first, and to stop there, with nothing found, if the noise of
+            discovery would hide values that many rows have; see `Discovered.is_coarse`.
 
         Raises
         ------
@@ -546,11 +540,11 @@ class Curator:
         spend
             The largest loss.
         takes
-            Whether what follows can do with a table's schema from which a column is left out.
+            Function that returns whether the mechanism can use a table's schema without some columns.
 
         Returns
         -------
-        By table, for those with open columns.
+        The findings, by name of each table with undeclared columns.
 
         Raises
         ------
@@ -607,16 +601,14 @@ class Curator:
     def skip_discovery(self, why: str, *, takes: Callable[[Schema], bool] = lambda _: True) -> Discovered:
         """Complete the schema without reading rows: undeclared columns are left out or get placeholder values.
 
-        It lets a release go on after a discovery failed.
-
-        Costs nothing.
+        It lets a release continue after a discovery failed.  Costs nothing.
 
         Parameters
         ----------
         why
-            For the receipt: what kept the discovery from ending.
+            A sentence for the receipt on what stopped the discovery.
         takes
-            Function that tells whether the mechanism can use what is left, as `discover` takes it.
+            Function that returns whether the mechanism can use a schema without some columns, as in `discover`.
         """
         from synthdp.curator.discovery import nothing_found
 
@@ -628,9 +620,8 @@ class Curator:
     def know(self, columns: Mapping[str, Column]) -> None:
         """Replace column declarations by more specific ones that encode values identically.
 
-        Later queries and synthetic tables then use what was learned of the values, such as their rounding.
-
-        Costs nothing.
+        Later queries and synthetic tables then use what earlier answers showed, such as the rounding of values.  Costs
+        nothing.
 
         Raises
         ------
@@ -665,7 +656,8 @@ class Curator:
         currency
             For an (epsilon, delta): `ZCDP` for zero-concentrated accounting, `ApproxDP` to keep basic composition.
         thresholds
-            For Gaussian DP: the share of delta that is set aside for thresholds on what nobody listed, 0 <= thresholds < 1.
+            For Gaussian DP: the share of delta that is set aside for thresholds on values that nobody listed, at least
+            0, below 1.
         ends
             Shares of the account's budget after which it may be given up; a tenth of delta is set aside for them.
         """
@@ -682,9 +674,9 @@ class Curator:
     def give_up(self) -> PrivacyLoss | None:
         """End this account early: forget the rows, and record and return its real cost, ``None`` if it is nothing.
 
-        The cost is nothing, and the ledger's entry is returned, if the account answered nothing.  It is less than was
-        reserved on two conditions: spending stopped at one of the shares ``ends`` of `open_account`, and nothing was
-        reserved for the data set since (docs/proofs/early-ends.md).  The budget in memory stays spent.
+        The cost is nothing if the account answered nothing; the ledger's entry is then returned.  The cost is less than
+        was reserved on two conditions: spending stopped at one of the shares ``ends`` of `open_account`, and nothing
+        was reserved for the data set since (docs/proofs/early-ends.md).  The budget in memory stays spent.
 
         Costs at most what was charged when the account was opened.
 
@@ -727,12 +719,12 @@ class Curator:
 
     @property
     def charges(self) -> int:
-        """The number of spends that were charged to this budget, so that a caller sees whether anything was charged."""
+        """The number of spends charged to this budget, so that a caller sees whether anything was charged."""
         return len(self._account.spent)
 
     @property
     def became(self) -> str:
-        """A sentence that says how much of the budget is spent, to add to the error of a release that failed."""
+        """A sentence on how much of the budget is spent, to add to the error of a release that failed."""
         vault = self._vault
         cost = vault.spent()
         if not vault.entries:
@@ -744,9 +736,9 @@ class Curator:
     def give_back(self) -> bool:
         """Return reserved losses to the ledger if no noisy answer was given for them; return whether there were any.
 
-        What became public is only that a program failed, and how, which depends on public facts alone
-        (docs/proofs/early-ends.md).  The rows are forgotten, so that no answer will follow.
-        After it returned True, later calls do so too.
+        The public then learns only that a program failed, and how; both depend on public facts alone
+        (docs/proofs/early-ends.md).  The rows are forgotten, so that no answer will follow.  After a call that returned
+        True, later calls return True too.
 
         Costs nothing: it ends a spend that was charged before.
         """
@@ -790,7 +782,7 @@ class Curator:
 
     @property
     def _complete(self) -> Schema | DatabaseSchema:
-        """The schema as known by now, of one table or of several, from which the receipt states what was discovered."""
+        """The schema with all findings so far, of one table or of several; the receipt lists what was discovered by it."""
         if isinstance(self._vault.terms.schema, Schema):
             return self.schema
         return self.layout.schema
@@ -831,7 +823,7 @@ class Curator:
         """Charge all receipt items or none; only then compute their noisy answers and add the items to the receipt.
 
         If the computation fails, nothing is answered and all charges are undone.  After an interrupt, such as Ctrl-C,
-        they stay charged, for the answer may have been seen.
+        charges stay, because somebody may have seen the answer.
         """
         with self._vault.turn() as table:
             trial = Account(self.budget, [*self._account.spent])
@@ -851,7 +843,7 @@ class Curator:
             return result
 
     def _settle(self, entries: Sequence[int]) -> None:
-        """Commit the ledger entries of an answer, and the entries of the accounts that pay for it: they are spent."""
+        """Mark the ledger entries of an answer as spent, and the entries of the accounts that pay for it."""
         if self._ledger is not None:
             for entry in entries:
                 self._ledger.commit(entry)
@@ -877,7 +869,7 @@ class Curator:
 def _in_its_unit(item: Item, queries: Bounded) -> Item:
     """Return a receipt item with its noise in the unit that the answers count: rows, persons or another.
 
-    The noise is drawn for scaled integers, whose stddev means nothing to a reader.
+    The noise is drawn on scaled integers; their stddev would mean nothing to a reader.
     """
     return replace(item, noise=noise_range(queries, item.stddev), unit=unit_of(queries))
 
@@ -887,8 +879,8 @@ def _guarded(
 ) -> tuple[PrivateTable, tuple[str, ...]]:
     """Return the private rows of one or several tables, and the names of columns beyond the schema.
 
-    Only names are looked at, and types where there is no schema.  Raise ParameterError where several tables come with a
-    privacy unit of their own, as the schema names it.
+    Only names are read, and types if there is no schema.  Raise ParameterError if a privacy unit is given for several
+    tables: their schema names it.
     """
     if schema is None or isinstance(schema, Schema):
         return private_table(table, schema, Adjacency(neighbors, unit, rows))

@@ -1,4 +1,4 @@
-"""Bounds and levels that nobody declared, found under noise: the only look at values before they are coded."""
+"""Discovery of undeclared bounds and levels under noise; the only code that reads values before they are coded."""
 
 from __future__ import annotations
 
@@ -63,26 +63,23 @@ from synthdp.tables.parse import declared
 from synthdp.tables.plain import quantity_of
 
 KIND_SHARE = 0.1
-"""Share of an untyped column's budget for a histogram of its values' types (dates, decimals, texts ...).  More tells
-rarer types, and leaves less for the range or the labels.  Tuned; not measured.
-"""
+"""Share of an untyped column's budget for a histogram of its values' types (dates, decimals, texts ...).  More finds rarer
+types, and leaves less for the range or the labels.  Tuned; not measured."""
 
 LOOKS = 2
-"""Most histograms of equal-width bins that narrow one column's range, after one of powers of two.  More come nearer
-to the range of the numbers, with more noise in each.  Tuned; not measured.
-"""
+"""Most histograms of equal-width bins that narrow one column's range, after the histogram of powers of two.  More narrow a
+range more closely, with more noise in each.  Tuned; not measured."""
 
 POWERS_SHARE, PARTS_SHARE, DIGITS_SHARE = 0.5, 0.15, 0.2
-"""Shares of a numeric column's budget for three kinds of histograms: one of powers of two, up to two of equal-width
-bins that narrow the range (each), and one of decimal digits.  The powers get most, as the others rest on their range.
-More for the parts would narrow better, for the digits round better.  Tuned; not measured.
-"""
+"""Shares of a numeric column's budget for three kinds of histograms: one of powers of two, up to two of equal-width bins
+that narrow the range (each), and one of decimal digits.  The powers get most, because the other histograms depend on
+their range.  More for equal-width bins narrows ranges better; more for digits finds finer rounding.  Tuned; not
+measured."""
 
 LEVELS_WEIGHT = 2.0
-"""Budget of a column of labels, relative to a numeric column: each label must pass a threshold of its own, but of
-numbers only the extremes of the range must be found.  A larger one finds rarer labels, and makes ranges less sure.
-Tuned; not measured.
-"""
+"""Budget of a column of labels, relative to a numeric column.  Each label must pass a threshold, while of numbers only the
+ends of the range must be found.  A larger value finds rarer labels, and makes ranges less certain.  Tuned; not
+measured."""
 
 OBJECTS: dict[str, Column] = {
     "date": Date(), "moment": Datetime(), "length": Duration(), "clock": Time(), "decimal": Continuous(),
@@ -101,7 +98,7 @@ UNIT = (0.0, 1.0)
 """Placeholder bounds of a numeric column that must stay in the schema although no range was found.  A convention."""
 
 COARSE = 0.085
-"""Fraction of the rows: a note warns if noise hides values that more rows hold.  In benchmarks such releases were at
+"""A note warns if noise hides values that more than this fraction of the rows has.  In benchmarks such releases were at
 times worse than independent columns with declared bounds and levels.  Tuned: docs/benchmarks/undeclared.md."""
 
 T = TypeVar("T")
@@ -121,15 +118,15 @@ class Discovered:
     columns
         Names of the columns with a finding.
     without_range
-        Columns without a range that stands out of the noise.
+        Names of columns of numbers without a significant range.
     without_levels
         Columns without a value that is frequent enough to be released, such as free text and identifiers.
     notes
-        For each of the others what was found and how surely, in a sentence for the receipt.
+        A sentence for the receipt on each column with a finding: what was found, and what noise may hide.
     rows
-        About how many rows the table has, by the noisy counts of what was found; 0 if nothing was.
+        Approximate number of rows of the table, from noisy counts; 0 if nothing was found.
     least
-        Rows of a level or a power of two that noise hides, on average over the columns.
+        Number of rows below which noise hides a level or a power of two, on average over the columns.
     """
 
     schema: Schema
@@ -147,7 +144,7 @@ class Discovered:
 
     @property
     def is_coarse(self) -> bool:
-        """Whether a value must occur in more than the fraction `COARSE` of the rows to stand out of the noise.
+        """Whether a value must occur in more than the fraction `COARSE` of the rows to be significant.
 
         It uses noisy counts and public numbers only, and decides whether discovery is worth its cost.
         """
@@ -155,7 +152,7 @@ class Discovered:
 
 
 def check_discoverable(schema: Schema, loss: PrivacyLoss) -> None:
-    """Raise SchemaError, before anything is spent, if no column is undeclared, or labels are and the loss has no delta.
+    """Raise SchemaError, before anything is spent, if no column is undeclared, or labels are but the loss has no delta.
 
     Unknown labels are released by a threshold on noisy counts, which costs delta.
 
@@ -177,9 +174,9 @@ def check_discoverable(schema: Schema, loss: PrivacyLoss) -> None:
 
 
 def parts_of(schema: Schema, loss: PrivacyLoss) -> dict[str, PrivacyLoss]:
-    """Return the loss that the noise of each undeclared column may cost, by column; labels get twice as much as numbers.
+    """Return the loss for the noise of each undeclared column, by column; labels get twice as much as numbers.
 
-    The delta for thresholds on labels is not in it; `plan_levels` adds it.
+    The delta for thresholds on labels is not included; `plan_levels` adds it.
     """
     labelled = _labelled(schema)
     weights = {name: LEVELS_WEIGHT if name in labelled else 1.0 for name in schema.undeclared}
@@ -190,8 +187,8 @@ def parts_of(schema: Schema, loss: PrivacyLoss) -> dict[str, PrivacyLoss]:
 def divided(tables: Mapping[str, Schema], loss: PrivacyLoss) -> dict[str, PrivacyLoss]:
     """Return the part of a loss for each table, by the number of its undeclared columns; columns of labels count twice.
 
-    So a column gets the same part in whichever table it is.
-    The delta for thresholds on labels is divided over the tables by their number of undeclared label columns.
+    So a column gets the same part in every table.  The delta for thresholds on labels is divided over the tables by
+    their number of undeclared label columns.
     """
     labelled = {name: len(_labelled(one)) for name, one in tables.items()}
     weights = {name: len(one.undeclared) + (LEVELS_WEIGHT - 1) * labelled[name] for name, one in tables.items()}
@@ -224,15 +221,24 @@ def discover(
 ) -> Discovered:
     """Find the undeclared bounds and levels of a private table's columns under noise, and return the completed schema.
 
-    ``spend`` charges each step and lends it the table.  Numbers take up to three steps.  A histogram of signs and
-    powers of two gives a rough range.  If that may be much too wide, up to two histograms of equal-width bins cut off
-    its empty ends.  A histogram of decimal digits gives the rounding.  Labels are those whose noisy counts pass a
-    threshold; others become ``other``.  An untyped column first gets a histogram of its values' types.
+    Numbers take up to three steps.  A histogram of signs and powers of two gives a rough range.  If the range may be
+    much too wide, up to two histograms of equal-width bins cut off its empty ends.  A histogram of decimal digits gives
+    the rounding.  Labels are released if their noisy counts pass a threshold; others become ``other``.  An untyped
+    column first gets a histogram of its values' types.
 
-    A column without a finding is left out.  It stays with placeholder values if ``takes`` refuses the schema without
-    it, or if no column would be left.
+    A column without a finding is left out.  If ``takes`` refuses the schema without it, or if no column would be left,
+    it stays with placeholder values.
 
     Costs at most ``loss``, in equal parts for all undeclared columns of one kind, for the table's neighbours.
+
+    Parameters
+    ----------
+    schema, adjacency, loss
+        The schema, the neighbouring relation, and the largest cost.
+    spend
+        Charges each step and lends the table to it.
+    takes
+        Function that returns whether the caller can use a schema.
 
     Raises
     ------
@@ -282,14 +288,16 @@ def discover(
 def _look_at(
     schema: Schema, adjacency: Adjacency, name: str, part: PrivacyLoss, loss: PrivacyLoss, spend: PaidRead[Any]
 ) -> tuple[Column, Column | None, float, float]:
-    """Discover what one column leaves undeclared: its type, its range or its frequent labels.
+    """Discover the undeclared part of one column: its type, its range or its frequent labels.
 
-    ``part`` is what the noise of all its steps may cost, of the ``loss`` for all columns; only labels need both.
+    ``part`` is the largest cost of the noise of all its steps, ``loss`` the cost of all columns; labels take their delta
+    from it.
 
     Returns
     -------
-    The column with its type; the same completed, or ``None`` if nothing was found; how many rows a label or power of
-    two needs to be found; about how many rows hold what was found.  These are inf and 0 if only the type was asked.
+    The column with its type.  Then the completed column, or ``None`` if nothing was found.  Then the number of rows
+    below which noise hides a label or a power of two, and the approximate number of rows with the values that were
+    found; infinity and 0 if only the type was discovered.
     """
     column = schema[name]
     if isinstance(column, Untyped):
@@ -310,7 +318,7 @@ def _look_at(
 def nothing_found(schema: Schema, why: str, takes: Callable[[Schema], bool]) -> Discovered:
     """Return the result of a discovery that found nothing: undeclared columns are left out or get placeholder values.
 
-    ``why`` goes on the receipt; ``takes`` tells whether the schema may lack a column.
+    ``why`` is a sentence for the receipt; ``takes`` returns whether the caller can use a schema without some columns.
     """
     hidden = schema.undeclared
     rest = _without(
@@ -321,7 +329,7 @@ def nothing_found(schema: Schema, why: str, takes: Callable[[Schema], bool]) -> 
 
 
 def _hidden(column: Column) -> Column:
-    """Return a column without a finding with placeholder values, as its values stay unknown.
+    """Return a column without a finding, with placeholder values since its real values stay unknown.
 
     They are the bounds 0 to 1, or a single label: the column's ``other``, else "other".
     """
@@ -342,7 +350,7 @@ def _without(hidden: tuple[str, ...], schema: Schema, takes: Callable[[Schema], 
 
 
 def _said(name: str, column: Column, least: float) -> str:
-    """Return the receipt's sentence on one column: what was found, and what fewer than ``least`` rows may hide."""
+    """Return the receipt's sentence on one column: what was found, and that noise may hide fewer than ``least`` rows."""
     if isinstance(column, Categorical):
         levels = len(column.levels or ())
         many = "s" * (levels > 1)
@@ -387,8 +395,8 @@ def _object_bins(raw: RawColumn) -> IntArray:
 def _as_decimals(column: Column) -> Column:
     """Return an untyped column's numbers as an exact `Decimal` column, because its values were decimal objects.
 
-    It has the digits that were found, no digits where a step was found instead, else six.  The column is unchanged if
-    it is of another type, or its bounds do not fit a `Decimal`.
+    It has the digits that were found, no digits if a step was found instead, else six.  The column is unchanged if it is
+    of another type, or if its bounds do not fit a `Decimal`.
     """
     if not isinstance(column, Continuous) or column.lower is None or column.upper is None:
         return column
@@ -408,9 +416,10 @@ def _holds(column: Column, lower: float, upper: float) -> bool:
 def _with_bounds(
     adjacency: Adjacency, name: str, column: Column, loss: PrivacyLoss, spend: PaidRead[Any]
 ) -> tuple[Column | None, float, float]:
-    """Return a numeric column with discovered bounds and digits, or ``None`` if no range stands out of the noise.
+    """Return a numeric column with discovered bounds and digits, or ``None`` if no range is significant.
 
-    Also return two row counts: what a power of two needs to stand out, and about how many numbers lie in the range.
+    Also return two numbers of rows: the count from which a power of two is significant, and the approximate number of
+    numbers in the range.
     """
     heaps: tuple[float, ...] = ()
 
@@ -490,7 +499,7 @@ def noisy_histogram(
 def histogram_plan(adjacency: Adjacency, loss: PrivacyLoss, bins: int) -> Calibration:
     """Return the noise for a histogram that counts each row in at most one bin: Laplace for pure DP, else Gaussian.
 
-    With a single bin a replaced row counts as an added one, as there is no other bin to move to.
+    With a single bin a replaced row has the sensitivity of an added one, as there is no other bin to move to.
     """
     law = NoiseLaw.LAPLACE if isinstance(loss, PureDP) else NoiseLaw.GAUSSIAN
     moved = adjacency.histogram if bins > 1 else Norms(1, 1, 1).times(adjacency.rows)  # one bin has no other to move to
@@ -498,14 +507,14 @@ def histogram_plan(adjacency: Adjacency, loss: PrivacyLoss, bins: int) -> Calibr
 
 
 def _raw(table: PrivateTable, name: str) -> Iterable[RawColumn]:
-    """Yield one column's raw values, block by block, in rows of bounded contribution, to count histograms of them."""
+    """Yield one column's raw values, block by block, from rows of bounded contribution, for histograms."""
     return (block[name] for block in table.raw_blocks((name,)))
 
 
 def _with_heaps(column: Column, heaps: tuple[float, ...]) -> Column:
-    """Return a numeric column that declares ``heaps`` as its special values, and a column of another type unchanged.
+    """Return a numeric column that declares the sentinel values ``heaps`` as its special values.
 
-    They are sentinels, such as 99999 for "no answer".
+    Sentinels are values such as 99999 for "no answer".  A column of another type is unchanged.
     """
     if isinstance(column, Integer):
         return replace(column, special=tuple(map(int, heaps)))

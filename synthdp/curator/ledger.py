@@ -1,4 +1,4 @@
-"""A ledger of privacy spends in a SQLite file: given as a path, shared by processes, written before data is read."""
+"""A ledger of privacy spends in a SQLite file, shared by processes; a spend is written before data is read."""
 
 from __future__ import annotations
 
@@ -21,22 +21,28 @@ DEFAULT_DATASET = "default"
 """The name under which spends are recorded if the caller names no data set."""
 
 _ONE_ROW = Adjacency()
-"""The neighbouring relation of a spend that names none: one row added or removed."""
+"""The neighbouring relation of a spend for which none is named: one row added or removed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One spend recorded in a ledger: whose data, which loss, and whether it still counts.
+    """One spend recorded in a ledger: its data set, its loss, and whether it still counts.
 
     Parameters
     ----------
-    number, dataset, loss, what, state, moment
-        Running number; the data set's name; what was spent; on what; ``"reserved"`` (counts as spent), ``"committed"`` or
-        ``"returned"`` (counts for nothing: no answer was given); when (UTC).
+    number
+        Running number of the entry.
+    dataset, loss, what
+        Name of the data set, the loss, and its purpose.
+    state
+        ``"reserved"`` (counts as spent), ``"committed"``, or ``"returned"`` (does not count: no answer was given).
+    moment
+        Time of the entry (UTC).
     adjacency
-        The neighbours that the loss was spent for; ``None`` in entries of ledgers that did not record them (version 1).
+        The neighbouring relation that the loss was spent for; ``None`` in entries of ledgers that did not record it
+        (version 1).
     key
-        The caller's name of the spend, or None; no other entry has it.
+        The caller's name of the spend, or ``None``; no other entry has it.
     """
 
     number: int
@@ -50,10 +56,9 @@ class Entry:
 
 
 class Reservation(int):
-    """The number of a ledger entry, as an object that only the account holds for which the entry was reserved.
+    """The number of a ledger entry, as an object that only the account of that entry holds.
 
-    The ledger lowers or returns an entry only for this very object.  An equal integer, which anybody may know, is
-    refused.
+    The ledger lowers or returns an entry only for this object.  An equal integer, which anybody may know, is refused.
     """
 
     __slots__ = ()
@@ -117,14 +122,14 @@ class Ledger:
     def reserve(self, dataset: str, loss: PrivacyLoss, *, what: str, adjacency: Adjacency = _ONE_ROW) -> Reservation:
         """Write a spend before it happens and return its number.
 
-        Costs ``loss``, for the neighbours ``adjacency`` of the release that asks.  Whoever holds the very number that
-        is returned, and nobody who knows its digits, may make the entry smaller once, or return it.  ``what`` says what
-        it is for, unless the ledger has a note for all its spends.
+        Costs ``loss``, for the neighbours ``adjacency`` of the release.  Only the holder of the returned object may
+        lower the entry once, or return it; an equal integer will not do.  ``what`` is the purpose of the spend, unless
+        the ledger has a note for all its spends.
 
         Warns
         -----
         LedgerWarning
-            If the data set has no cap; close names are given, for a new one may be mistyped.
+            If the data set has no cap; similar names are listed, since a new one may be mistyped.
 
         Raises
         ------
@@ -162,24 +167,24 @@ class Ledger:
         return held
 
     def commit(self, number: int, loss: PrivacyLoss | None = None) -> PrivacyLoss | None:
-        """Mark a reserved spend as used; return what is written, if a ``loss`` is given.
+        """Mark a reserved spend as used; return the loss that is recorded, if a ``loss`` is given.
 
-        Costs what was reserved, or less if a smaller ``loss`` is given and the entry is the last one of its data set: what
-        others reserved while it was open may have been answered in turns with it, and then it stays as it is
+        Costs what was reserved.  It costs less if a smaller ``loss`` is given and the entry is the last of its data
+        set.  A later entry may have been answered in turns with this one, so the reserved loss then stays
         (docs/proofs/early-ends.md).
 
         Parameters
         ----------
         number
-            Number of the entry; with a ``loss``, the very number that `reserve` returned.
+            Number of the entry; with a ``loss``, the object that `reserve` returned.
         loss
             The real cost, if it is less than the reserved one and nothing more will be spent.  It can be stated once.
 
         Raises
         ------
         LedgerError
-            If it is not there: the file was removed or replaced since.  If ``loss`` is more than was reserved, or comes from
-            one who does not hold the entry, or is the second; nothing is written then.
+            If the entry is not there, since the file was removed or replaced.  If ``loss`` is above the reserved one,
+            comes from a caller who does not hold the entry, or is the second; nothing is written then.
         """
         written = None
         with self._file.writing() as db:
@@ -197,17 +202,18 @@ class Ledger:
     def give_back(self, number: int) -> None:
         """Mark a reserved spend as returned, so that it no longer counts, because no answer was given for it.
 
-        Costs less than nothing, so only a curator may call it, which knows that no answer was or will be given.
+        Lowers what counts as spent (costs less than nothing).  So only a curator may call it, which knows that no
+        answer was or will be given.
 
         Parameters
         ----------
         number
-            Number of the entry: the very number that `reserve` returned.
+            The object that `reserve` returned for the entry.
 
         Raises
         ------
         LedgerError
-            If the caller does not hold the entry, or it was made smaller or returned already; nothing is written then.
+            If the caller does not hold the entry, or it was lowered or returned already; nothing is written then.
         """
         with self._file.writing() as db:
             self._check_held(db, number)
@@ -282,15 +288,15 @@ class Ledger:
     def adjacency(self, dataset: str) -> Adjacency | None:
         """Return the neighbouring relation that a data set's spends are counted for, always with ``rows`` = 1.
 
-        ``None`` for a data set that is not in the ledger, or of a ledger of version 1 until it is declared.  Costs
-        nothing: reads the ledger.
+        It is ``None`` for a data set that is not in the ledger, and in a ledger of version 1 until it is declared.
+        Costs nothing: reads the ledger only.
         """
         _check_text("dataset", dataset)
         with self._file.reading() as db:
             return (self._found(db, dataset) or (None, None))[0]
 
     def left(self, dataset: str) -> PrivacyLoss | None:
-        """Return what is left of a data set's cap; ``None`` if nothing is, or it has no cap.
+        """Return what is left of a data set's cap; ``None`` if nothing is left, or if it has no cap.
 
         Raises
         ------
@@ -335,7 +341,7 @@ class Ledger:
     def _check_held(self, db: sqlite3.Connection, number: int) -> tuple[str, PrivacyLoss]:
         """Return an entry's data set and reserved loss; raise LedgerError unless the caller holds its `Reservation`.
 
-        So no other program can lower or return somebody else's spend.
+        So no program can lower or return another program's spend.
         """
         row = db.execute("SELECT dataset, loss FROM spends WHERE id = ?", (int(number),)).fetchone()
         held, text = self._held.get(int(number), (None, ""))
@@ -351,10 +357,10 @@ class Ledger:
         return str(row[0]), self._loss(text)
 
     def _lower(self, db: sqlite3.Connection, number: int, loss: PrivacyLoss) -> PrivacyLoss:
-        """Lower the loss of an entry and return what is recorded then.
+        """Lower the loss of an entry and return the loss that is then recorded.
 
         The reserved loss stays if a later entry of the data set exists, because answers may have been interleaved.
-        LedgerError is raised for a loss above the reserved one.
+        Raise LedgerError for a loss above the reserved one.
         """
         dataset, reserved = self._check_held(db, number)
         both = zip(components(in_currency(loss, type(reserved))), components(reserved), strict=True)
@@ -400,7 +406,7 @@ class Ledger:
         return counted
 
     def _check_same(self, dataset: str, counted: Adjacency | None, asked: Adjacency) -> None:
-        """Raise LedgerError unless losses for the recorded relation and for the new spend's relation may be added."""
+        """Raise LedgerError unless losses for the recorded neighbouring relation and for the new spend's may be added."""
         counted = self._check_known(dataset, counted)
         if not counted.adds_up_with(asked):
             raise LedgerError(
@@ -410,10 +416,10 @@ class Ledger:
             )
 
     def _warn_uncapped(self, db: sqlite3.Connection, dataset: str, *, new: bool) -> None:
-        """Warn that a data set has no cap, for its name may be misspelt and escape the cap of the right one.
+        """Warn that a data set has no cap, since its name may be misspelt and escape the cap of the right one.
 
-        The warning suggests data sets of similar names, with a cap or without; if there are none, up to 3 that have a
-        cap.  ``new`` says that the ledger has not seen this name before.
+        The warning lists data sets of similar names, or if there are none, up to 3 that have a cap.  ``new`` says
+        whether the name is new in the ledger.
         """
         capped = [
             name for (name,) in db.execute("SELECT name FROM datasets WHERE cap IS NOT NULL ORDER BY name").fetchall()
@@ -474,9 +480,9 @@ class Ledger:
             ) from None
 
     def _adjacency(self, text: str | None) -> Adjacency | None:
-        """Return the neighbouring relation in a JSON text of the ledger's file, ``None`` for none.
+        """Return the neighbouring relation in a JSON text of the ledger's file; ``None`` for no text.
 
-        Raise LedgerError if damaged.
+        Raise LedgerError if the text is damaged.
         """
         if text is None:
             return None

@@ -62,18 +62,18 @@ class Axis:
 
     @classmethod
     def of_file(cls, name: str, column: Column, starts: AnyArray, cells: AnyArray, points: object) -> Axis:
-        """Restore an axis from a file, where ``points`` is the column's number of grid points, if the file says it.
+        """Restore an axis from a file; ``points`` is the column's number of grid points, if the file has it.
 
-        In older files all grid points were of one width, and starts are converted.
+        Older files have grid points of one width only; their starts are converted.
         """
         known = points == grid_of(column).size
         return cls(name, column, starts if known else points_of_today(column, starts), np.asarray(cells))
 
     @property
     def points_in_file(self) -> dict[str, int]:
-        """What a file stores of the grid: ``{"points": n}``, the number of grid points, if widths differ; else empty.
+        """Return the part of a file on the grid: ``{"points": n}``, the number of grid points, if widths differ; else empty.
 
-        By it `of_file` knows whether the starts belong to a grid of today.
+        By it `of_file` knows whether the starts number present grid points.
         """
         return {"points": self.grid.size} if self.grid.runs else {}
 
@@ -81,7 +81,7 @@ class Axis:
         return f"Axis({self.name!r}, {type(self.column).__name__}, {self.size} cells)"
 
     def named(self, name: str) -> Axis:
-        """Return the same cells for another column with the same declaration: the slots of a person's record."""
+        """Return the same cells for another column with the same declaration, such as another slot of a person's record."""
         found = copy(self)
         object.__setattr__(found, "name", name)
         return found
@@ -103,9 +103,10 @@ class Axis:
         return cell if alone else None
 
     def groups_of(self, finer: Axis) -> IntArray | None:
-        """Return, for each cell of a finer axis of the column, (cells,), the cell of this one that holds it.
+        """Return, for each cell of a finer axis of the column, (cells,), the cell of this axis that holds it.
 
-        ``None`` if one is divided: counts of this axis are then no sums of the finer ones.
+        Return ``None`` if a cell of the finer axis lies in several cells: counts of this axis are then no sums of finer
+        ones.
         """
         starts = np.union1d(self.starts, finer.starts)
         inside = finer.cells[np.searchsorted(finer.starts, starts, side="right") - 1]
@@ -115,7 +116,7 @@ class Axis:
         return groups if (groups[inside] == mine).all() else None
 
     def merged(self, groups: IntArray) -> Axis:
-        """Return the axis whose cells are merged: ``groups``, (size,), is the new cell of each."""
+        """Return the axis with merged cells: ``groups``, (size,), is the new cell of each cell."""
         return Axis(self.name, self.column, self.starts, groups[self.cells])
 
     @property
@@ -133,10 +134,10 @@ class Axis:
 
     @property
     def points(self) -> FloatArray:
-        """(size,) middle of each cell's regular grid points in [-1, 1]; NaN where there is none, or no order.
+        """(size,) middle of each cell's regular grid points in [-1, 1]; NaN for a cell without any, and without an order.
 
-        The middle of grid points a <= u < b among R regular ones is (a + b) / R - 1; where their widths differ, a and b
-        count the steps below them, R all.
+        The middle of grid points a <= u < b among R regular ones is (a + b) / R - 1.  If their widths differ, a, b and
+        R count steps instead.
         """
         grid = self.grid
         if not grid.ordered:
@@ -180,8 +181,8 @@ class Axis:
         return narrow(starts[run] + place - before, self.grid.size)
 
     def _lengths(self, stop: int) -> IntArray:
-        """Return the number of grid points of each run, (runs,); ``stop`` is the end of the last one.
+        """Return the number of grid points of each run, (runs,); ``stop`` is the end of the last run.
 
-        Only points before ``stop`` count, so that a run beyond it has none.
+        Only points before ``stop`` count, so a run beyond it has none.
         """
         return np.maximum(np.append(self.starts[1:], stop) - self.starts, 0)

@@ -18,14 +18,12 @@ from synthdp.errors import SchemaError
 from synthdp.schema.column import Column, Fresh, Interval, Level, Levels, Steps
 
 MAX_POINTS = 32**4
-"""Most regular grid points of a column with very many values, finer ones near 0 not counted: four levels of splitting
-into 32 parts.  More would tell values apart more finely.  A safety limit of memory.
-"""
+"""Most regular grid points of a column with very many values, not counting finer points near 0: four levels of splits into
+32 parts.  More would distinguish values more finely.  A safety limit of memory."""
 
 NEAR = 32**3
-"""Numbers within this many grid points of 0 have grid points of half the width, and so on down to single steps.
-Derived: a part in 32 of an even grid, so that one whose bounds are far too wide for its values still tells them apart.
-"""
+"""Numbers within this many grid points of 0 have grid points of half the width, and so on down to single steps.  Derived:
+1 / 32 of the grid; so values are still distinguished if the bounds are 32 or more times too wide for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +33,11 @@ class Run:
     Parameters
     ----------
     point
-        The first of them.
+        The first grid point of the run.
     step
-        The first step of it, counted from the lower bound's.
+        The first step in it, counted from the lower bound.
     width
-        Whole steps that each of them holds; the last one may hold fewer.
+        Number of steps in each grid point; the last one may hold fewer.
     """
 
     point: int
@@ -56,21 +54,21 @@ class Grid:
     regular
         Number of regular grid points, numbered from 0.
     width
-        Most whole steps that a grid point of evenly spaced values holds, else 1.
+        Largest number of steps in a grid point, for evenly spaced values; else 1.
     steps
-        Number of steps that all regular grid points hold; for other values the number of regular grid points.
+        Number of steps in all regular grid points; for other values the number of regular grid points.
     runs
-        Runs of grid points of one width, for numbers with several steps to a grid point: finer ones nearer to 0.
+        Runs of grid points of one width, for numbers with several steps in a grid point: narrower ones nearer to 0.
     ordered
-        Whether neighbouring regular grid points are alike.
+        Whether neighbouring regular grid points are similar values.
     special
-        Numbers with a grid point of their own, numbered from ``regular``.
+        Numbers with a separate grid point, numbered from ``regular``.
     null
         Grid point of the missing value, if the column is nullable.
     other
         Grid point of values that the schema does not foresee.
     size
-        Number of grid points in all.
+        Number of all grid points.
     """
 
     regular: int
@@ -89,9 +87,9 @@ class Grid:
 
     @property
     def hidden(self) -> int | None:
-        """The grid point of values that the schema does not foresee, never released.
+        """The grid point of values that the schema does not foresee, which is never released.
 
-        ``None`` if it has a declared label.
+        It is ``None`` if these values have a declared label.
         """
         return self.other if self.other == self.size - 1 and self.other >= self.regular else None
 
@@ -103,9 +101,7 @@ class Grid:
     def first_steps(self, points: AnyArray) -> AnyArray:
         """Return the first step of each regular grid point, (n,), counted from the lower bound.
 
-        All steps for the point after the last.
-
-        They may be up to 2^63, so they are unsigned.
+        For the point after the last it is the number of all steps.  Steps may be up to 2^63, so they are unsigned.
         """
         found, last = np.asarray(points, np.uint64), np.uint64(self.steps)
         if not self.runs:
@@ -130,9 +126,9 @@ class Grid:
         return np.asarray((point + (found - first[at]) // width).astype(np.int64))
 
     def even_starts(self, count: int) -> IntArray:
-        """Return the first grid points of ``count`` equal parts of the range, at which bins begin.
+        """Return the first grid points of ``count`` equal parts of the range, at which bins begin, (count,).
 
-        With fewer grid points than parts some parts begin at the same one, which may be listed again.
+        With fewer grid points than parts, several parts begin at one grid point, which then occurs several times.
         """
         if not self.runs:
             return np.asarray(-(-np.arange(count) * self.regular // count))
@@ -141,7 +137,7 @@ class Grid:
     def parts_of(self, points: AnyArray, count: int) -> IntArray:
         """Return which of ``count`` equal parts of the range each regular grid point begins in, (n,), counted from 0.
 
-        Parts are equal in values, although grid points near 0 may be finer.
+        The parts have equal widths in values, although grid points near 0 may be narrower.
         """
         if not self.runs:
             return np.asarray(points * count // self.regular)
@@ -187,7 +183,7 @@ def grid_of(column: Column) -> Grid:
 
 
 def points_of_today(column: Column, points: AnyArray) -> IntArray:
-    """Return today's grid points, (n,), that hold the first steps of an old file's points, where all had one width.
+    """Return the present grid points, (n,), of grid points stored in an old file, in which all had one width.
 
     Parameters
     ----------
@@ -206,9 +202,9 @@ def points_of_today(column: Column, points: AnyArray) -> IntArray:
 
 
 def labels_of(column: Column) -> tuple[Level, ...]:
-    """Return the levels of a labelled column in grid point order; the label for "other" comes last.
+    """Return the levels of a labelled column in the order of grid points; the label for "other" comes last.
 
-    SchemaError is raised for a column without levels.
+    Raise SchemaError for a column without levels.
     """
     support = column.support()
     if not isinstance(support, Levels):
@@ -230,11 +226,9 @@ def bounds_of(column: Column) -> tuple[float, float]:
 
 
 def starts_of_classes(column: Column) -> np.ndarray:
-    """Return the first regular grid point of each class in which a column is always counted.
+    """Return the first regular grid point of each class of a column, such as a survey weight's, by which it is counted.
 
-    Empty if it has no classes.
-
-    A class that is narrower than a grid point is part of the one below.
+    It is empty if the column has none.  A class that is narrower than a grid point is part of the class below.
     """
     ends, support = column.class_ends(), column.support()
     if not ends or not isinstance(support, Interval):
@@ -251,7 +245,7 @@ def edges_of(interval: Interval, indices: np.ndarray) -> np.ndarray:
 def _runs(count: int, steps: Steps, width: int) -> tuple[Run, ...]:
     """Return the runs of grid points for ``count`` steps.
 
-    Of one width far from 0, of half of it nearer to 0, and so on.
+    Far from 0 they have ``width`` steps each, nearer to 0 half as many, and so on.
     """
     zero = -(steps.offset // steps.size) - steps.first
     inner: list[tuple[int, int, int]] = []  # how far from 0 grid points of a width begin and end, in steps
@@ -291,9 +285,9 @@ def _layout(
 
 
 def _parts(interval: Interval) -> int:
-    """Return how many grid points an interval has: at most `MAX_POINTS`, each four floats wide or more.
+    """Return the number of grid points of an interval: at most `MAX_POINTS`, each at least four floats wide.
 
-    Narrower ones could have equal ends after rounding.
+    The ends of narrower ones could be equal after rounding.
     """
     spacing = math.ulp(max(abs(interval.lower), abs(interval.upper)))
     return int(max(1, min(MAX_POINTS, (interval.upper - interval.lower) / (4 * spacing))))

@@ -1,7 +1,7 @@
 """A person with all rows of all tables as one record of finitely many values: the domain of a database.
 
-Every row that a person may have is a place with a number, its slot; a place that is not filled is told by the count of
-the parent row.  The record of a person has a column for every attribute of every slot.  Public facts only.
+Every row that a person may have has a place with a number, its slot.  The count of child rows of the parent row shows
+which slots are filled.  The record has a column for every attribute of every slot.  Public facts only.
 """
 
 from __future__ import annotations
@@ -39,9 +39,8 @@ so that more would leave few rows in each.  A safety limit.
 """
 
 MOST_GROUPS = 5
-"""Most groups of periods by which attributes of rows are counted; each further group would divide the counts more
-thinly.
-"""
+"""Most groups of periods by which attributes of rows are counted; each further group would divide the counts more thinly.
+Tuned; not measured."""
 
 NO_PARENT_ROW, REPEATED_ROW = 1, 2
 """Bits of `STATE` for unusual persons: no row in the root table; several rows there, and one is used.  A convention.
@@ -71,22 +70,22 @@ class TableLayout:
     parent
         Position of the parent table; -1 for the root.
     at_most
-        Rows of one parent row.
+        Most rows of one parent row.
     slots
-        Rows of one person.
+        Most rows of one person.
     order
         The numbering of the rows of a parent row.
     period
         Name of the column that orders them, if any.
     unique
-        Whether no two of them have the same period.
+        Whether no two rows of a parent row have the same period.
     axes
-        The attributes of a row, in the order in which they are drawn: the period of a sequence, the counts of children,
-        the columns, each after the days between it and another one, if these are drawn.
+        The attributes of a row, in drawing order: the period of a sequence, the counts of children, the columns.  If
+        the days between a column and another one are drawn, they come before the column.
     periods
-        The axis of the period; ``None`` without one.
+        The axis of the period; ``None`` without a period.
     standard_periods
-        The same with its standard cells, from which groups of periods are made, whatever the cells are divided into.
+        This axis with its standard bins, from which groups of periods are made, also if bins are divided later.
     """
 
     name: str
@@ -102,12 +101,12 @@ class TableLayout:
 
     @property
     def count(self) -> str:
-        """The parent's attribute that says how many rows there are, or which periods have one."""
+        """The parent's attribute that holds the number of rows, or the set of periods with a row."""
         return f"#{self.name}"
 
     @property
     def left_out(self) -> str:
-        """The person's attribute that says whether rows of this table were left out."""
+        """The person's attribute that holds whether rows of this table were left out."""
         return f"#left out of {self.name}"
 
     @property
@@ -117,10 +116,10 @@ class TableLayout:
 
     @property
     def group_of_period(self) -> IntArray:
-        """(periods,) the group of each period; one outside of the domain counts as the last.
+        """(periods,) the group of each period; a period outside of the domain is in the last group.
 
-        All are in one group if the periods' cells cut through the standard ones.  A single 0 for a table without
-        periods.
+        All are in one group if the periods' bins cross borders of the standard ones.  It is a single 0 for a table
+        without periods.
         """
         if self.periods is None or self.standard_periods is None:
             return np.zeros(1, np.int64)
@@ -131,7 +130,7 @@ class TableLayout:
 
     @property
     def regular_periods(self) -> int:
-        """Number of cells of periods, without missing ones and ones outside of the domain; 1 without periods."""
+        """Number of bins of periods, without missing and out-of-domain ones; 1 without periods."""
         return 1 if self.periods is None else self.periods.regular
 
 
@@ -144,12 +143,12 @@ class Layout:
     schema
         The tables.
     cells
-        By table and column, cells other than the standard ones.
+        By table and column, bins other than the standard ones.
     nested
-        Whether rows of a table below another one share what their parent row has, rather than one for all rows of a person:
-        so it was in releases of earlier versions.
+        Whether rows of a table below another one share the weight of their parent row, as in releases of earlier
+        versions; else all rows of a person share 1.
     with_differences
-        Whether differences of two days are attributes; they were not in releases of earlier versions.
+        Whether differences of two days are attributes, as they were not in releases of earlier versions.
 
     Attributes
     ----------
@@ -158,9 +157,9 @@ class Layout:
     differences
         By table and second day, the differences of two days that are attributes of the table.
     wide
-        The schema of the record: what a curator of persons is asked about.
+        The schema of the record, by which a curator of persons is asked.
     domain
-        The same, with its bins.
+        The domain of the record, with its bins.
     place
         Per table and attribute the (slots,) columns of the record.
     """
@@ -203,7 +202,7 @@ class Layout:
         object.__setattr__(self, "differences", differences)
 
     def with_cells(self, cells: Mapping[tuple[str, str], Axis]) -> Layout:
-        """Return the layout with other cells, by table and column, such as finer ones where many rows are."""
+        """Return the layout with other bins, by table and column, such as finer ones for frequent values."""
         return replace(self, cells={**self.cells, **cells})
 
     def position(self, name: str) -> int:
@@ -231,9 +230,9 @@ class Layout:
         return tuple(found)
 
     def rows_of_count(self, table: int) -> IntArray:
-        """Return the number of rows that each cell of a table's count stands for, (cells,).
+        """Return the number of rows that each bin of a table's count stands for, (bins,).
 
-        0 for the last cell, for numbers out of range, which never occurs.
+        It is 0 for the last bin, of numbers out of range, which never occurs.
         """
         layout = self.tables[table]
         if layout.order is Order.PATTERN:
@@ -243,10 +242,7 @@ class Layout:
         return np.append(np.arange(layout.at_most + 1), 0)
 
     def periods_of_pattern(self, table: int) -> IntArray:
-        """Return the period of each row of each pattern (set of periods), (patterns, rows), in order.
-
-        -1 beyond its rows.
-        """
+        """Return the period of each row of each pattern (set of periods), (patterns, rows), in order; -1 beyond its rows."""
         periods = self.tables[table].regular_periods
         found = np.full((2**periods + 1, periods), -1)
         for code in range(2**periods):
@@ -290,11 +286,10 @@ def _table(
 
 
 def axis_of_column(name: str, column: Column) -> Axis:
-    """Return the cells of a column in the model of persons.
+    """Return the bins of a column in the model of persons.
 
-    Equal ones, or for counts from 0 ones that grow with the number.
-
-    Most people have few visits and some have many: equal cells would hold nearly all of them in the first one.
+    They are equally wide; for counts from 0 their width grows with the number.  Most people have few visits and some
+    have many, so equal bins would hold nearly all of them in the first.
     """
     support = column.support() if column.is_complete else None
     grid = grid_of(column)
@@ -305,7 +300,7 @@ def axis_of_column(name: str, column: Column) -> Axis:
 
 
 def growing_starts(points: int, cells: int) -> IntArray:
-    """Return the first point of each of ``cells`` cells whose lengths grow by a constant factor, (cells,).
+    """Return the first point of each of ``cells`` bins whose lengths grow by a constant factor, (cells,).
 
     Together they hold ``points`` points.
     """
@@ -319,18 +314,18 @@ def growing_starts(points: int, cells: int) -> IntArray:
 
 
 def _ends(growth: float, cells: int) -> FloatArray:
-    """Return the ends of cells of lengths 1, growth, growth^2, ..., (cells,), to find the growth that fits."""
+    """Return the ends of bins of lengths 1, growth, growth^2, ..., (cells,), to find the growth that fits."""
     return np.cumsum(growth ** np.arange(cells, dtype=np.float64))
 
 
 def _periods(name: str, column: Column, *, unique: bool, where: str) -> tuple[Order, Axis]:
     """Return how the rows of one parent row are numbered by a column, and the axis of that column.
 
-    If ``unique``, there is at most one row a value, and each value has a cell.  Few such values are modelled as a set
-    (`Order.PATTERN`).  All else is a sequence of rows; its axis has about `BINS` cells at most.
+    If ``unique``, there is at most one row for each value, and each value has a bin.  Few such values are modelled as a
+    set (`Order.PATTERN`).  Otherwise rows are a sequence, and the axis has about `BINS` bins at most.
 
-    Raise SchemaError if the column's bounds or levels are not declared, because the periods must be public.  Raise it,
-    too, if ``unique`` and there are more than `MOST_PERIODS` values.
+    Raise SchemaError if the column's bounds or levels are not declared, because the periods must be public.  Also raise
+    it if ``unique`` and there are more than `MOST_PERIODS` values.
     """
     if not column.is_complete:
         raise SchemaError(
@@ -350,10 +345,9 @@ def _periods(name: str, column: Column, *, unique: bool, where: str) -> tuple[Or
 
 
 def columns_of_count(schema: DatabaseSchema, child: str) -> Column:
-    """Return the column that holds the number of a child table's rows, or the set of periods that have one.
+    """Return the column that holds the number of a child table's rows, or the set of periods with a row.
 
-    A set is a whole number with a bit for each period.  It is modelled where periods are unique and at most
-    `MOST_PATTERN`.
+    A set is a whole number with a bit for each period.  It is used if periods are unique and at most `MOST_PATTERN`.
     """
     relation = schema.relation_to(child)
     if relation is None:

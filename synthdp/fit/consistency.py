@@ -1,6 +1,7 @@
-"""Make noisy tables agree: the exact generalised least squares estimate of all of them at once.
+"""Makes noisy tables agree: the exact generalised least squares estimate of all of them at once.
 
-First step of a fit, before `max_entropy`.  Linear in the noisy counts; knows no model and no sign constraint.
+It is the first step of a fit, before `max_entropy`.  The estimate is linear in the noisy counts; counts may be
+negative.
 """
 
 from __future__ import annotations
@@ -28,12 +29,13 @@ from synthdp.queries.contingency import (
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GLSEffects:
-    """The pooled main effects and interactions of a set of noisy tables, given the total.
+    """Main effects and interactions of a set of noisy tables, each averaged by precision over the tables, given the total.
 
-    A table of counts over clique c splits orthogonally into one effect for each A ⊆ c: its margin on A, centred along
-    every axis, spread evenly over the other columns (the analysis of variance).  White noise in the table is white
-    noise in every effect, independent between effects.  So least squares, under the constraint that all tables are
-    margins of one table, pools each effect on its own, by precision (Xiao et al. 2023, ResidualPlanner, theorem 5).
+    A table of counts over clique c splits orthogonally into one effect for each A ⊆ c.  The effect of A is the margin
+    on A, centred along every axis and spread evenly over the other columns (analysis of variance).  White noise in the
+    table is white noise in every effect, independent between effects.  So least squares, under the constraint that all
+    tables are margins of one table, averages each effect separately, by precision (Xiao et al.  2023, ResidualPlanner,
+    theorem 5).
 
     Parameters
     ----------
@@ -42,8 +44,7 @@ class GLSEffects:
     total
         The sum of every table, in rows; taken as exact.
     effects
-        For each non-empty A that some table holds: its pooled effect on the margin of A, shaped by A's
-        columns.
+        For each non-empty A in some table, the averaged effect on the margin of A, shaped by A's columns.
     precisions
         1 / variance of one cell of that margin before centring.
     """
@@ -54,9 +55,9 @@ class GLSEffects:
     precisions: Mapping[Clique, float]
 
     def table(self, clique: Clique) -> Table:
-        """Return the estimated table of ``clique``, (cells,) in rows: the total and its effects, added up.
+        """Return the estimated table of ``clique``, (cells,) in rows: the sum of the total and its effects.
 
-        Effects that no table holds are taken as 0.
+        Effects without a measured table are taken as 0.
         """
         check_clique(clique, self.shape)
         cells = table_size(self.shape, clique)
@@ -89,14 +90,15 @@ class GLSEffects:
 
 
 def gls_effects(tables: Iterable[NoisyTable], shape: Sequence[int], *, total: float) -> GLSEffects:
-    """Return every main effect and interaction, averaged by precision over all tables that hold it.
+    """Return every main effect and interaction, averaged by precision over all tables that include its columns.
 
     Tables made of these effects agree on all margins, and are the least-squares estimate.
 
     Parameters
     ----------
     tables
-        Independent noisy tables, and interactions alone; a clique may occur more than once, with different noise.
+        Independent noisy tables, and interactions without marginals; a clique may occur more than once, with different
+        noise.
     shape
         Number of codes of each column.
     total
@@ -124,10 +126,10 @@ def gls_effects(tables: Iterable[NoisyTable], shape: Sequence[int], *, total: fl
 
 
 def make_consistent(tables: Iterable[NoisyTable], shape: Sequence[int], *, total: float) -> tuple[NoisyTable, ...]:
-    """Estimate the tables so that they sum to ``total`` and agree on every margin they share, of any order.
+    """Return estimates of the tables that sum to ``total`` and agree on every margin they share, of any order.
 
-    For tables of one and two columns this is: combine all estimates of each column's margin by precision,
-    shift every table additively to these margins, average repeats by precision.
+    For tables of one and two columns: all estimates of each column's margin are averaged by precision; every table is
+    shifted additively to these margins; repeated tables are averaged by precision.
 
     Parameters
     ----------
@@ -136,11 +138,11 @@ def make_consistent(tables: Iterable[NoisyTable], shape: Sequence[int], *, total
 
     Returns
     -------
-    The one-ways of all columns that occur in a table, by column; then the other cliques of tables in order of first
-    appearance; then the cliques of interactions alone, of several columns, that lie in no other. ``stddev`` is the
-    noise scale that sets a fit's ridge.  For a one-way it is the pooled one.  For another table it is the noise of the
-    average of its repeats, or of its own effect, before it gained from its neighbours. (`GLSEffects.stddev` has the
-    error of the estimate itself.)
+    The one-way tables of all columns in a table, by column; then the other cliques of tables in order of first
+    appearance; then cliques of several columns that lie in no other clique and whose interactions alone were measured.
+    ``stddev`` is the noise scale that sets a fit's ridge.  For a one-way table it is the noise of the average.  For
+    another table it is the noise of the average of its repeats, or of its own interaction, without the gain from other
+    tables.  (`GLSEffects.stddev` is the error of the estimate itself.)
     """
     noisy = list(tables)
     pooled = gls_effects(noisy, shape, total=total)
@@ -160,17 +162,18 @@ def make_consistent(tables: Iterable[NoisyTable], shape: Sequence[int], *, total
 
 
 def make_merged_consistent(tables: Iterable[NoisyTable], pooled: GLSEffects) -> tuple[NoisyTable, ...]:
-    """Return tables of merged codes shifted so that their total and one-way margins agree with all other answers.
+    """Return tables of merged codes, shifted so that their total and one-way margins agree with all other answers.
 
-    The shift is additive, even along the other axes, so that interactions stay as they were measured.  The margins of
-    such a table are not pooled: tables of all codes have them, too.  An interaction alone stays as it is.
+    The shift is additive and even along the other axes, so interactions stay as they were measured.  The margins of
+    such a table are not averaged with others, since tables of all codes have them too.  An interaction without its
+    marginal is unchanged.
 
     Parameters
     ----------
     tables
-        Independent noisy tables of merged codes, one a clique.
+        Independent noisy tables of merged codes, one for each clique.
     pooled
-        Effects estimated from all other answers, the one-ways of all their columns among them.
+        Effects estimated from all other answers, including the main effects of all their columns.
     """
     return tuple(
         table if table.alone else replace(table, counts=_with_margins(table, pooled).ravel()) for table in tables
@@ -178,7 +181,7 @@ def make_merged_consistent(tables: Iterable[NoisyTable], pooled: GLSEffects) -> 
 
 
 def _with_margins(table: NoisyTable, pooled: GLSEffects) -> FloatArray:
-    """Return one merged table, shaped, with the pooled total and margins and its own interaction."""
+    """Return one merged table, shaped, with the total and margins of ``pooled`` and its own interaction."""
     shape = table.shape(pooled.shape)
     counts = table.counts.reshape(shape)
     counts = counts + (pooled.total - counts.sum()) / counts.size
@@ -191,9 +194,9 @@ def _with_margins(table: NoisyTable, pooled: GLSEffects) -> FloatArray:
 
 
 def gls_total(tables: Iterable[NoisyTable]) -> tuple[float, float]:
-    """Return the number of rows estimated from all tables' sums, weighted by precision, and its standard deviation.
+    """Return the number of rows estimated from all tables' sums, averaged by precision, and its standard deviation.
 
-    Tables are made to agree on it.
+    All tables are then made to have this total.
 
     Raises
     ------
@@ -217,7 +220,7 @@ def _effect(table: FloatArray, clique: Clique, part: Clique) -> FloatArray:
 
 
 def centred(table: FloatArray) -> FloatArray:
-    """Subtract the mean along every axis of a shaped table, which leaves its highest interaction."""
+    """Return a shaped table minus its mean along every axis in turn, which leaves its highest interaction."""
     for axis in range(table.ndim):
         table = table - table.mean(axis=axis, keepdims=True)
     return table

@@ -1,4 +1,4 @@
-"""What is tried and checked before a spend, the account that it opens, and what is kept of a release that fails after it."""
+"""Checks before a spend, the account that pays for a release, and the simpler release if something fails after a spend."""
 
 from __future__ import annotations
 
@@ -32,16 +32,17 @@ from synthdp.schema.schema import Schema
 def check_tables(curator: Curator, axes: tuple[Axis, ...], *, spend: Spend) -> None:
     """Raise an error if a table's columns or pairs are too large for noisy answers within the spend.
 
-    Tries each kind of question that a mechanism may ask later, so that it does not fail after spending.  Costs nothing.
+    Each kind of statistic that a mechanism may ask later is checked, so that it does not fail after spending.  Costs
+    nothing.
 
     Parameters
     ----------
     curator
         The curator that a program will ask.
     axes
-        The cells of each column.
+        The bins of each column.
     spend
-        All that the program may cost.
+        The largest cost of the program.
 
     Raises
     ------
@@ -54,9 +55,9 @@ def check_tables(curator: Curator, axes: tuple[Axis, ...], *, spend: Spend) -> N
 
 
 def _kinds(domain: Domain) -> list[Statistic]:
-    """Return one question of each kind, on the columns or pairs with the fewest and the most cells.
+    """Return one statistic of each kind, on the columns or pairs with the fewest and with the most bins.
 
-    The extreme cases.
+    If these extremes can be answered, all others can.
     """
     found: list[Statistic] = [Total(domain), one_ways(domain)]
     order = sorted((j for j, size in enumerate(domain.shape) if size > 1), key=lambda j: domain.shape[j])
@@ -75,29 +76,28 @@ def _kinds(domain: Domain) -> list[Statistic]:
 
 
 T = TypeVar("T")
-"""What a program knows after a stage, or what a fit returns: any type."""
+"""The state of a program after a stage, or the result of a fit: any type."""
 Ask = Callable[..., Release[Any]]
 """A mechanism's method ``release``, which `salvaged` decorates."""
 Simplest = Callable[[Any, Curator, tuple[Measurements, ...]], tuple[Any, tuple[str, ...]]]
-"""Makes the simplest output of a mechanism that failed: from it, the curator and what was measured.  Returns notes
-too.
-"""
+"""Makes the simplest output of a mechanism that failed, from the mechanism, the curator and the measurements; returns the
+output and notes for the receipt."""
 
 
 def last_of(stages: Iterator[T]) -> tuple[T, Exception | None]:
-    """Run a program's stages and return what it knew last, and the error that stopped it, if any.
+    """Run a program's stages and return the last state, and the error that stopped the program, or ``None``.
 
-    What was paid for is so not lost.
+    So noisy answers that were paid for are not lost.
 
     Parameters
     ----------
     stages
-        Yields what is known after each stage.
+        Yields the state after each stage.
 
     Raises
     ------
     Exception
-        What stopped it before it knew anything.
+        An error of the first stage, before there is any state.
     """
     best: list[T] = []
     try:
@@ -111,14 +111,14 @@ def last_of(stages: Iterator[T]) -> tuple[T, Exception | None]:
 
 
 def first_that_works(*fits: Callable[[], T]) -> tuple[T, Exception | None]:
-    """Return the result of the first fit that does not fail, and the error of the very first, if any.
+    """Return the result of the first fit that does not fail, and the error of the very first fit, or ``None``.
 
-    Given from the best to the simplest, so that a paid release is made in any case.
+    Fits are given from the best to the simplest, so that a release that was paid for is made in any case.
 
     Raises
     ------
     Exception
-        That of the last, if all fail.
+        The error of the last fit, if all fail.
     """
     failed: Exception | None = None
     for fit in fits[:-1]:
@@ -136,16 +136,14 @@ def single_columns(mechanism: Any, curator: Curator, measured: tuple[Measurement
 
 
 def salvaged(simplest: Simplest = single_columns, *, prepares: bool = True) -> Callable[[Ask], Ask]:
-    """Return a decorator of a mechanism's ``release``: it calls ``prepare`` first, and salvages what was paid for.
-
-    See `release_of`.
+    """Return a decorator of a mechanism's ``release``: it calls ``prepare`` first, and wraps the call in `release_of`.
 
     Parameters
     ----------
     simplest
         Function that makes the simplest model, for a mechanism that fails as a whole.
     prepares
-        Whether it prepares; else ``release`` sees to that before its first charge, as by another mechanism's.
+        Whether ``prepare`` is called; if not, ``release`` must prepare before its first charge.
     """
 
     def decorated(release: Ask) -> Ask:
@@ -170,9 +168,9 @@ def release_of(
     *,
     simplest: Simplest = single_columns,
 ) -> Release[Any]:
-    """Run a mechanism; if it fails after answers were paid for, return the simplest release of these instead.
+    """Run a mechanism; if it fails after answers were paid for, return the simplest release made of these answers.
 
-    Costs what ``ask`` costs, for the curator's neighbours, and nothing more for what is left.
+    Costs what ``ask`` costs, for the curator's neighbours; the simplest release costs nothing more.
 
     Parameters
     ----------
@@ -188,7 +186,7 @@ def release_of(
     Raises
     ------
     Exception
-        What failed before the first answer: then nothing is spent.
+        An error before the first answer: then nothing is spent.
     """
     since, spend = len(curator.measured), mechanism.spend
     loss = curator.budget if isinstance(spend, Remaining) else spend
@@ -213,14 +211,14 @@ def after_the_spend(curator: Curator, ask: Callable[[], T], otherwise: Callable[
     ask
         The program.
     otherwise
-        Function from the error to the result that is left.
+        Function from the error to the result in its place.
 
     Raises
     ------
     DiscoveryError
-        If the caller would rather have no release, and said so before.
+        If discovery found too little and the caller wants no release in that case.
     Exception
-        What failed before the first answer: then nothing is spent.
+        An error before the first answer: then nothing is spent.
     """
     charges = curator.charges
     try:
@@ -235,12 +233,12 @@ def after_the_spend(curator: Curator, ask: Callable[[], T], otherwise: Callable[
 
 
 def say(*sayings: Callable[[], object]) -> None:
-    """Call functions that warn or note something about a finished release, ignoring their errors, since it is paid for.
+    """Call functions that warn or note something about a finished release; ignore their errors, since it is paid for.
 
     Raises
     ------
     Warning
-        Where a filter makes errors of warnings.
+        If a filter turns warnings into errors.
     """
     for saying in sayings:
         try:
@@ -256,9 +254,9 @@ def say(*sayings: Callable[[], object]) -> None:
 def account_of(curator: Curator, mechanism: object, *schemas: Schema, ends: Sequence[float] = ()) -> Curator:
     """Open the account that pays for discovery, survey weights and the mechanism, with the curator's whole budget.
 
-    It is in Gaussian DP where something is asked before a mechanism that such a budget can pay: a step then costs its
-    share of mu squared, which is several times less noise for the same price.  Costs all that the curator has left, for
-    its neighbours.
+    It is in Gaussian DP if something is asked before the mechanism and the mechanism accepts such a budget.  A step
+    then costs its share of mu squared, which means several times less noise for the same epsilon.  Costs all that the
+    curator has left, for its neighbours.
 
     Parameters
     ----------
@@ -276,9 +274,7 @@ def account_of(curator: Curator, mechanism: object, *schemas: Schema, ends: Sequ
 
 
 def account_budget(loss: PrivacyLoss, mechanism: object, *schemas: Schema) -> PrivacyLoss:
-    """Return the budget that `account_of` would open with, by which a plan foresees noise before any data is read.
-
-    Arithmetic on public numbers.
+    """Return the budget that `account_of` would open with, from which a plan computes noise before any row is read.
 
     Parameters
     ----------
@@ -292,18 +288,18 @@ def account_budget(loss: PrivacyLoss, mechanism: object, *schemas: Schema) -> Pr
 
 
 def refusal_costs(loss: PrivacyLoss, mechanism: object, schema: Schema, share: float) -> tuple[PrivacyLoss, ...]:
-    """Return the cost of a careful discovery that is given up after the row count, and after all of it.
+    """Return the cost of a careful discovery that is given up after the row count, and of one given up at its end.
 
-    So a plan can say beforehand what a refused release costs.  Arithmetic on public numbers: no row is read.
+    A plan states these costs of a refused release beforehand.  They are computed from public numbers.
 
     Parameters
     ----------
     loss
         Loss of the whole release.
     mechanism, schema
-        As of `account_of`.
+        As in `account_of`.
     share
-        Of `discovery_part`.
+        Share of the budget that discovery may cost, as in `discovery_part`.
     """
     currency, thresholds = _terms(loss, mechanism, schema)
     ends = discovery_ends(share)
@@ -312,9 +308,9 @@ def refusal_costs(loss: PrivacyLoss, mechanism: object, schema: Schema, share: f
 
 
 def _terms(loss: PrivacyLoss, mechanism: object, *schemas: Schema) -> tuple[type[PrivacyLoss] | None, float]:
-    """Return the currency of the account (``None``: Gaussian DP), and the share of delta for finding levels.
+    """Return the kind of privacy loss of the account (``None``: Gaussian DP), and the share of delta for finding levels.
 
-    Levels are found by a threshold on noisy counts.  The share is 0 where no levels are open, or the account is not in
+    Levels are found by a threshold on noisy counts.  The share is 0 if no levels are open, or the account is not in
     Gaussian DP.
     """
     asks_before = any(schema.undeclared or weights_of(schema) for schema in schemas)
@@ -327,15 +323,15 @@ def _terms(loss: PrivacyLoss, mechanism: object, *schemas: Schema) -> tuple[type
 def discovery_part(budget: PrivacyLoss, share: float) -> PrivacyLoss:
     """Return the part of a budget that discovery may cost.
 
-    It is ``share`` of the budget.  For Gaussian DP it is ``share`` of mu squared, which adds up, and all of delta,
-    which only the thresholds that find levels use.
+    It is ``share`` of the budget.  In Gaussian DP it is ``share`` of mu squared, because mu squared adds up, and all of
+    delta, because only the thresholds that find levels use it.
 
     Parameters
     ----------
     budget
-        Of `account_of`.
+        Budget of the account.
     share
-        0 < share < 1.
+        Share for discovery, 0 < share < 1.
     """
     if isinstance(budget, GaussianDP):
         return GaussianDP(budget.fraction(share).mu, budget.delta)
@@ -343,14 +339,14 @@ def discovery_part(budget: PrivacyLoss, share: float) -> PrivacyLoss:
 
 
 def discovery_ends(share: float) -> tuple[float, float]:
-    """Return the shares of the budget spent when a careful discovery may be given up.
+    """Return the shares of the budget spent when a careful discovery may be given up: after the row count and at its end.
 
-    These are after the row count, and at its end.  An account must know them before any row is read; see `EarlyEnds`.
+    An account must be told them before any row is read; see `EarlyEnds`.
 
     Parameters
     ----------
     share
-        Of `discovery_part`.
+        Share for discovery, as in `discovery_part`.
     """
     return COUNT_SHARE * share, share
 
@@ -358,7 +354,7 @@ def discovery_ends(share: float) -> tuple[float, float]:
 def takes(mechanism: TableMechanism, schema: Schema) -> bool:
     """Return whether a mechanism can make a table of this schema with its workload and target.
 
-    A discovery asks it before it leaves out a column in which it found nothing.
+    Discovery calls it before it leaves out a column in which it found nothing.
     """
     try:
         mechanism.output_schema(schema)

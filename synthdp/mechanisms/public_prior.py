@@ -1,6 +1,6 @@
-"""What a public table adds to the adaptive plan: its columns, its relations, and how far noisy answers bear them out.
+"""A public table in the adaptive plan: its columns and relations, weighted by how far noisy answers confirm them.
 
-Post-processing of noisy answers and public rows.  Asks nothing and costs nothing.
+Post-processing of noisy answers and public rows.  It asks nothing and costs nothing.
 """
 
 from __future__ import annotations
@@ -29,12 +29,11 @@ from synthdp.queries.contingency import NoisyTable, Shape, cell_index
 from synthdp.randomness import Generator, generator
 
 PUBLIC_GROUPS = 20
-"""Least number of groups of a column when there are public rows, which tell of more groups than noise lets measure.
-Tuned: at epsilon .1 on Adult's published sample the error is .076 with 20 and .081 without it.
-"""
+"""Least number of coarse bins of a column if there are public rows, which support more bins than noisy answers alone.
+Tuned: at epsilon .1 on Adult's published sample the error is .076 with 20 and .081 without this minimum."""
 
 INSIDE = 2.0
-"""Assumed noise of a leaf's count, as a multiple of the first histogram's.  Derived: `OneWayTree.deep`."""
+"""Assumed noise of a fine bin's count, as a multiple of the first histogram's.  Derived: `OneWayTree.deep`."""
 
 SWEEPS = 8
 """Passes over all noisy tables when public rows are raked to them.  Tuned: by 4 the three-way error is within a
@@ -42,29 +41,26 @@ hundredth of that by 16.
 """
 
 ONE_WAY_RIDGE = 0.05
-"""How closely rows are raked to one-ways: the ridge, in multiples of their error; a smaller one is closer.  Derived: as
-in the fit without public rows.
-"""
+"""How closely rows are raked to one-way marginals: the ridge, in multiples of their error; smaller is closer.  Derived:
+equal to the ridge of the fit without public rows."""
 
 FIRST_SWEEPS = 3
-"""Passes over the one-ways before it is judged whether tables of several columns bear the public relations out.  More
-judge by margins that are nearer to the noisy ones, but take longer.  Tuned; not measured.
-"""
+"""Passes over the one-way marginals before public relations are compared with noisy tables of several columns.  More
+passes bring the margins of public rows nearer to the noisy ones, but take longer.  Tuned; not measured."""
 
 ALONE, LEAST_ALONE = 0.5, 0.005
-"""Share of the fitted rows that come from the model of noisy answers alone: ALONE times the trust in these answers, at
-least LEAST_ALONE, so that no cell that they fill is without rows.  Tuned: on Adult's published sample shares of 0, .15,
-.3, .5 had three-way errors of .055, .053, .0525, .053 at epsilon 1 and .066, .065, .066, .068 at .3.
-"""
+"""Fraction of the fitted rows that come from a model of the noisy answers without public rows.  It is ALONE times the
+weight of these answers, and at least LEAST_ALONE, so that no cell with noisy counts is without rows.  Tuned: on Adult's
+published sample fractions of 0, .15, .3, .5 had three-way errors of .055, .053, .0525, .053 at epsilon 1 and .066,
+.065, .066, .068 at .3."""
 
 SEED = 0
-"""Seed of the random smoothing of public rows, fixed so that it is the same each time.  A convention."""
+"""Seed of the random smoothing of public rows, fixed so that its result is the same each time.  A convention."""
 
 BORNE_OUT = 0.8
-"""Public relations are used only if the noisy tables' squared distance from them is at most this fraction of that from
-independence.  A larger one also uses relations that are borne out less.  Tuned: by `benchmarks/utility/public.py`, on
-shuffled and biased tables.
-"""
+"""Public relations are used only if the noisy tables' squared distance from them is at most this fraction of their squared
+distance from independence.  A larger value also uses relations that are confirmed less.  Tuned: by
+`benchmarks/utility/public.py`, on shuffled and biased tables."""
 
 
 def with_public_columns(columns: Sequence[OneWay], public: PublicRows, *, total: float) -> tuple[OneWay, ...]:
@@ -83,9 +79,9 @@ def with_public_columns(columns: Sequence[OneWay], public: PublicRows, *, total:
 
 
 def _with_public_column(column: OneWay, public: PublicRows, total: float) -> OneWay:
-    """Return a column with its noisy counts drawn towards a public table's, to the extent that the two agree.
+    """Return a column with its noisy counts averaged with a public table's, weighted by noise and by how far the two agree.
 
-    Unchanged if the public table has no rows with the column.
+    It is unchanged if the public table has no rows with the column.
     """
     counts = _inside(public, column.first)
     if counts is None or not counts.sum():
@@ -110,9 +106,9 @@ def _with_public_column(column: OneWay, public: PublicRows, total: float) -> One
 
 
 def _inside(public: PublicRows, axis: Axis) -> FloatArray | None:
-    """Return the number of public rows in each cell of an axis, (axis.size,), to be averaged with noisy counts.
+    """Return the number of public rows in each bin of an axis, (axis.size,); 0 in bins that are never released.
 
-    0 in cells that are never released.  ``None`` if the table lacks the column.
+    Return ``None`` if the table lacks the column.
     """
     counts = public.counts(axis)
     return None if counts is None else np.where(axis.releasable, counts, 0).astype(np.float64)
@@ -121,14 +117,14 @@ def _inside(public: PublicRows, axis: Axis) -> FloatArray | None:
 def fit_with_public(
     known: Knowledge, public: PublicRows, *, alone: Callable[[], Distribution], rng: Generator
 ) -> Distribution:
-    """Fit public rows to all noisy answers; or return ``alone()`` where these contradict the public relations.
+    """Fit public rows to all noisy answers; return ``alone()`` if noisy tables contradict the public relations.
 
-    Also where a wide table is fitted by groups of columns, or no public columns are related.
+    Also return ``alone()`` if a wide table is fitted by groups of columns, or if no public columns are related.
 
-    Minimises the relative entropy to smoothed public rows, in effective ones, plus the squared deviations from noisy
-    tables, in multiples of their noise: the posterior mode under a Dirichlet prior about the public table.  How many
-    effective rows there are is told by each noisy table itself (`fit.public_shrinkage`). The more noisy tables
-    are trusted, the more rows of the model of these alone join the public ones.
+    The fit minimises the relative entropy to smoothed public rows, times their effective number, plus the squared
+    deviations from noisy tables, divided by the variance of their noise.  This is the posterior mode under a Dirichlet
+    prior around the public table.  Each noisy table itself estimates the effective number (`fit.public_shrinkage`).
+    The more weight noisy tables get, the more rows of the model fitted without public rows are added.
 
     Parameters
     ----------
@@ -137,7 +133,7 @@ def fit_with_public(
     public
         The public rows.
     alone
-        Fits the noisy answers without them.
+        Fits the noisy answers without public rows.
     rng
         Source of the rows of both models.
     """
@@ -156,9 +152,9 @@ def fit_tables_with_public(
     margins: Sequence[FloatArray], zeros: Mapping[Clique, BoolArray], total: float, alone: Callable[[], Distribution],
     rng: Generator,
 ) -> Distribution:  # fmt: skip
-    """Fit public rows to consistent noisy tables, or return ``alone()`` where these contradict the public relations.
+    """Fit public rows to consistent noisy tables; return ``alone()`` if these contradict the public relations.
 
-    Also where no public columns are related.  See `fit_with_public`.
+    Also return ``alone()`` if no public columns are related.  See `fit_with_public`.
 
     Parameters
     ----------
@@ -169,11 +165,11 @@ def fit_tables_with_public(
     domain
         The domain of the tables.
     ridges
-        By which the noise of some tables was multiplied.
+        Factors by which the noise of some tables was multiplied.
     margins
         (k_j,) counts of each column's codes.
     zeros
-        For some cliques, which combinations may occur.
+        For some cliques, whether each combination may occur.
     total
         Estimated number of private rows, at least 1.
     alone
@@ -216,9 +212,9 @@ def fit_tables_with_public(
 def _smoothed(
     public: PublicRows, domain: Domain, margins: Sequence[FloatArray], zeros: Mapping[Clique, BoolArray]
 ) -> SmoothedRows:
-    """Return the smoothed distribution of public rows over the model's groups, computed once and then cached.
+    """Return the smoothed distribution of public rows over the model's bins, computed once and then cached.
 
-    A later period of a series has the groups of the one before.
+    A later period of a series has the same bins as the period before.
     """
     codes, told = public.codes(domain), hashlib.sha256(repr((domain.shape, sorted(zeros))).encode())
     drawn = list(margins) if (codes == UNKNOWN).any() else [np.ones(size) for size in domain.shape]
@@ -242,7 +238,7 @@ class _Noisy:
 
     @property
     def stddev(self) -> float:
-        """Stddev of a cell's noise, in rows, without the ridge, which belongs to the fit without public rows."""
+        """Stddev of a cell's noise, in rows, without the factor (ridge) of the fit without public rows."""
         return self.table.stddev / self.ridges.get(self.table.clique, 1.0)
 
     @property
@@ -261,15 +257,15 @@ class _Noisy:
         return np.asarray(np.bincount(self.cells(codes), weights, minlength=self.table.counts.size), np.float64)
 
     def target(self, expected: FloatArray) -> FloatArray:
-        """Return the counts to fit, (cells,): of an interaction alone, completed by the margins in ``expected``."""
+        """Return the counts to fit, (cells,); a lone interaction gets the margins of ``expected``."""
         if not self.table.alone:
             return self.table.counts
         return self.table.counts + expected - centred(expected.reshape(self._shape)).ravel()
 
     def raked(self, codes: Codes, *, ridge: float | None = None) -> RakedTable:
-        """Return the table with these rows' cells, as `rake_rows` takes it.
+        """Return the table with the cells of some rows, for `rake_rows`.
 
-        The larger the ridge, the farther weights may stay from the counts; default: `ONE_WAY_RIDGE` times the noise.
+        A larger ridge lets weights stay farther from the counts; default: `ONE_WAY_RIDGE` times the noise.
         """
         return RakedTable(
             cells=self.cells(codes),
@@ -281,14 +277,14 @@ class _Noisy:
 
     @property
     def _shape(self) -> Shape:
-        """Numbers of groups of the table's columns."""
+        """Number of codes of each of the table's columns."""
         return self.table.shape(self.domain.shape)
 
 
 def _mean_trust(several: Sequence[_Noisy], expected: Sequence[FloatArray], ratios: Sequence[float]) -> float:
-    """Return the weight of noisy counts against public ones, from 0 to 1, averaged over rows and tables.
+    """Return the weight of noisy counts against public ones, from 0 to 1, averaged over rows and tables; 0 without tables.
 
-    It says how many rows of the model of noisy answers join the public ones. 0 without tables.
+    It decides how many rows of the model fitted without public rows are added.
     """
     trusts = [
         float((m * m * ratio / (m * ratio + one.stddev**2)).sum() / max(m.sum(), 1e-300))
@@ -302,7 +298,7 @@ def _borne_out(
 ) -> bool:
     """Return whether noisy tables of pairs are nearer to the public relations than to independence, beyond their noise.
 
-    True if no pair was measured, as public relations are then all there is.
+    It is True if no pair was measured, since public relations are then all that is known.
     """
     public = none = chance = 0.0
     for one, modelled in zip(several, expected, strict=True):

@@ -1,6 +1,6 @@
-"""Which tables of persons there are to measure, which are worth their noise by noisy scores, and how much each matters.
+"""The possible tables of persons, the choice among them by noisy scores, and their weights.
 
-Scores are judged by post-processing of noisy answers; nothing here asks the curator.
+Scores are judged by post-processing of noisy answers; this module does not ask the curator.
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ from synthdp.queries.person_tables import Grouping, Kind, PersonTable
 from synthdp.schema.database import DatabaseSchema
 
 MOST_STEPS = 8
-"""Most groups of a categorical column whose table of value and next value is measured.  For more groups it is only
-measured how often a value stays from row to row.  A limit of noise, as the table has the square of this many cells.
-"""
+"""Most groups of a categorical column whose table of value and next value is measured.  For more groups, only the number
+of unchanged values is measured.  It limits noise, since the table has the square of this many cells.  Tuned; not
+measured."""
 
 MANY_LEVELS = 20
-"""A categorical column with more cells than this is not counted by period, since noise would drown its cells."""
+"""A categorical column with more bins than this is not counted by period, since noise would exceed most counts.  Tuned;
+not measured."""
 
 FEW_THREES = 8
-"""Number of three-attribute tables among which the remaining budget is assumed to be divided when it is judged whether
-any is worth its noise.  More would consider such tables for more persons only.  A convention.
-"""
+"""Number of three-attribute tables among which the remaining budget is assumed to be divided when their noise is compared
+with their gain.  A larger value considers such tables for more persons only.  A convention."""
 
 MOST_THREES, MOST_OF_ONE = 80, 12
-"""Most tables of three attributes that are scored in all (MOST_THREES), and for one attribute (MOST_OF_ONE). Limits of
-noise: each table makes all scores noisier, and one attribute with many strong pairs would crowd out the others.
+"""Most tables of three attributes that are scored in all (MOST_THREES), and for one attribute (MOST_OF_ONE).  Each table
+makes all scores noisier, and one attribute with many strong pairs would leave no room for others.  Tuned; not measured.
 """
 
 THREES_WORTH = 0.05
-"""A table of three attributes is considered only if its mean absolute noise, summed over cells, is at most this
-fraction of all persons.  A larger one considers them for fewer persons, where noise makes some of what they show.
-Tuned; not measured.
+"""A table of three attributes is considered only if its mean absolute noise, summed over cells, is at most this fraction
+of all persons.  A larger value considers such tables for fewer persons, with more noise in them.  Tuned; not measured.
 """
 
 Groupings = Mapping[tuple[int, str], Mapping[str, Grouping]]
-"""By table and attribute, groupings by name; ``pairs`` and ``steps`` of columns, ``many`` and ``first`` of counts."""
+"""By table and attribute, groupings by name: ``pairs`` and ``steps`` for columns, ``many`` and ``first`` for counts of
+rows."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,12 +75,12 @@ def attributes(layout: Layout) -> list[Attribute]:
 
 
 def cells_of(layout: Layout, attribute: Attribute) -> Grouping:
-    """Return the trivial grouping of an attribute, with every cell a group of its own, as one-way tables count."""
+    """Return the trivial grouping of an attribute, with every bin a group by itself, for one-way tables."""
     return Grouping("cells", list(range(layout.axis(attribute.table, attribute.name).size)))  # type: ignore[arg-type]
 
 
 def one_way(layout: Layout, attribute: Attribute) -> PersonTable:
-    """Return the query that counts persons by one attribute, and by group of periods where it has few cells."""
+    """Return the query that counts persons by one attribute, and by group of periods if the attribute has few bins."""
     table, axis = layout.tables[attribute.table], layout.axis(attribute.table, attribute.name)
     few = axis.grid.ordered or axis.size <= MANY_LEVELS
     by_period = table.groups > 1 and few and attribute.name != table.period and attribute.counts < 0
@@ -101,9 +101,9 @@ def unusual(layout: Layout) -> list[PersonTable]:
 def always(layout: Layout, groupings: Groupings) -> list[PersonTable]:
     """Return the tables measured without a score: each attribute against itself in another row of the same parent.
 
-    The other row is the previous one where rows have an order, else any other.  For an attribute with many categories
-    it is only counted whether both values are equal.  The root, tables with one row of each parent and days between
-    dates have no such table.
+    The other row is the previous one if rows have an order, else any other.  For an attribute with many categories,
+    only the number of equal values is counted.  The root, tables with one row of each parent and days between dates
+    have no such table.
     """
     found = []
     for one in attributes(layout):
@@ -130,10 +130,11 @@ def always(layout: Layout, groupings: Groupings) -> list[PersonTable]:
 
 
 def candidates(layout: Layout, groupings: Groupings) -> list[PersonTable]:
-    """Return the tables of two attributes that `always` leaves out, to be scored.
+    """Return the tables of two attributes that are scored: all but the tables of `always`.
 
-    Of one row, of a row and an ancestor, of a row and the one before or another sibling.  Also of an attribute and what
-    it was in all rows before.  Attributes with one group are left out.
+    The two attributes are of one row; of a row and a row above it; or of a row and the row before or another sibling.
+    Another kind pairs an attribute with a summary of another one over all rows before.  Attributes with one group are
+    left out.
     """
     every = attributes(layout)
     found: list[PersonTable] = []
@@ -164,16 +165,16 @@ def triples(
     persons: float,
     noise: float,
 ) -> list[PersonTable]:
-    """Return the tables of three attributes that may pay: an attribute and two others that are each related to it.
+    """Return the tables of three attributes that are scored: an attribute and two others, each related to it.
 
-    The list is empty where noise would hide them all.  Those whose weaker pair gains most come first.
+    The tables whose weaker pair gains most come first.  The list is empty if noise would hide them all.
 
     Parameters
     ----------
     layout, groupings
-        The record of a person, and groups of its cells: groups for three attributes are few.
+        The record of a person, and groups of its bins; groups for three attributes are few.
     pairs, gains
-        The tables of two attributes that were chosen, and how many persons each gains.
+        The tables of two attributes that were chosen, and the gain of each in persons.
     persons
         Number of persons.
     noise
@@ -207,9 +208,10 @@ def _coarse(groupings: Groupings, one: PersonTable) -> PersonTable:
 
 
 def _given(groupings: Mapping[str, Grouping]) -> Iterator[Grouping]:
-    """Yield the groupings of an attribute for its role as the given one (condition) in a table.
+    """Yield the groupings of an attribute as the conditioning attribute of a table.
 
-    A column has one, a count of rows two (how many, first period); groupings of one group are left out.
+    A column has one; a number of rows has two: by the number, and by the first period.  Groupings of one group are left
+    out.
     """
     for name in ("pairs", "many", "first"):
         if name in groupings and groupings[name].size > 1:
@@ -221,7 +223,7 @@ def _of_one_table(
 ) -> list[PersonTable]:
     """Return the tables to score for two attributes of the same table.
 
-    They are of one row, of a row and the previous one, or of two unordered sibling rows.
+    They pair two attributes of one row, of a row and the previous one, or of two unordered sibling rows.
     """
     table = layout.tables[b.table]
     found = []
@@ -237,49 +239,45 @@ def _of_one_table(
 
 
 WORTH = 0.5
-"""What measuring a table gains is its noisy distance from the model, less this fraction of its noise: the stddev of a
-cell, summed over cells.  More measures fewer tables with less noise each, less measures weaker relations too.  Tuned;
-not measured.
-"""
+"""The gain of a table is its noisy distance from the model, less this fraction of its noise (the stddev of a cell, summed
+over cells).  A larger value measures fewer tables with less noise each; a smaller one also measures weaker relations.
+Tuned; not measured."""
 
 MEAN_ABS = math.sqrt(2 / math.pi)
-"""The mean of |Z| for a standard normal Z, √(2 / π): turns a standard deviation into a mean absolute error.  Derived.
+"""The mean of |Z| for a standard normal Z, √(2 / π); it converts a standard deviation to a mean absolute error.  Derived.
 """
 
 CLEARLY = 2.0
-"""A relation is measured again with more budget if its squared distance from the model exceeds what noise explains by
-this many standard deviations.  A larger one spends on fewer, stronger relations.  A convention.
-"""
+"""A relation is measured again with more budget if its squared distance from the model exceeds the mean that noise gives
+by this many standard deviations.  A larger value spends on fewer, stronger relations.  A convention."""
 
 LOST = 0.2
-"""Where a table's noise exceeds its gain, measuring it is assumed to lose at most this fraction of the gain, since
-noisy tables are shrunk.  More measures fewer such tables.  Tuned with `WORTH`.
-"""
+"""If a table's noise exceeds its gain, measuring it is assumed to lose at most this fraction of the gain, since noisy
+tables are shrunk.  A larger value measures fewer such tables.  Tuned with `WORTH`; not measured."""
 
 
 FAMILY, UNRELATED = 4, 0.25
-"""From FAMILY tables on that share an axis, the UNRELATED quantile of their gains estimates how wrong that axis alone
-is.  The quantile is low because in panels most tables show a relation, so that the median would be one.  Tuned: insurer
-and STAR.
-"""
+"""If at least FAMILY tables share an axis, the UNRELATED quantile of their gains estimates the error of that axis alone.
+The quantile is low because in panels most tables show a relation, so their median would be one.  Tuned: insurer and
+STAR."""
 
 
 def beyond_shared(gains: FloatArray, tables: Sequence[PersonTable], counts: Mapping[int, str]) -> FloatArray:
-    """Return the gains of tables without the part that all tables sharing an axis have, which none of them can repair.
+    """Return the gains of tables without the part that all tables with one axis share, and that most of them cannot repair.
 
-    Say the model does not know that short policies have few claims.  Then all tables of a policy's length and an
-    attribute of its claims are off by as much.  Only the table of its length and its number of claims repairs them.
-    Some pairs are always unrelated, so that a low quantile of such tables is about that part; the table that repairs it
-    gains it.
+    For example, the model does not know that short policies have few claims.  Then all tables of a policy's length and
+    an attribute of its claims have the same error, but only the table of its length and its number of claims repairs
+    it.  Some pairs are always unrelated, so a low quantile of the gains of such tables estimates the shared part.  It
+    is subtracted from each, and added to the table that repairs it.
 
     Parameters
     ----------
     gains
-        (tables,) noisy distances from the model so far, in persons, beyond chance.
+        (tables,) noisy distances from the model so far, in persons, minus the mean that noise gives.
     tables
         The tables that were scored.
     counts
-        By position of a table the attribute of its parent that says how many rows there are.
+        By position of a table, the attribute of its parent that holds the number of rows.
     """
     found = gains.copy()
     families: dict[tuple[Kind, int, int, str], list[int]] = {}
@@ -300,14 +298,14 @@ def beyond_shared(gains: FloatArray, tables: Sequence[PersonTable], counts: Mapp
 
 
 def related(noisy: FloatArray, expected: FloatArray, stddev: float) -> bool:
-    """Return whether a noisy table differs from what is expected by more than its noise explains (sum of squares).
+    """Return whether a noisy table differs from the expected one by more than its noise explains (sum of squares).
 
     Only such a table is worth measuring again with more budget; see `CLEARLY`.
 
     Parameters
     ----------
     noisy, expected
-        Counts, of one shape.
+        Noisy and expected counts, of one shape.
     stddev
         Standard deviation of the noise in each cell.
     """
@@ -318,16 +316,16 @@ def related(noisy: FloatArray, expected: FloatArray, stddev: float) -> bool:
 def worth_measuring(
     gains: FloatArray, sizes: FloatArray, weights: FloatArray, budget: BudgetAllocation
 ) -> tuple[IntArray, IntArray]:
-    """Return positions of the tables that gain most if they share the budget, and of all in the order tried.
+    """Return the positions of the tables with the largest gain if they share the budget, and of all in the order tried.
 
-    More tables mean more noise in each, so that their number grows with epsilon and with the number of persons.
+    More tables mean more noise in each, so their number grows with epsilon and with the number of persons.
 
     Parameters
     ----------
     gains
-        (tables,) noisy distance from the model so far, in persons, beyond chance.
+        (tables,) noisy distances from the model so far, in persons, minus the mean that noise gives.
     sizes, weights
-        (tables,) numbers of cells, and how much each matters.
+        (tables,) numbers of cells, and weights in the workload.
     budget
         The largest cost of the tables.
     """
@@ -346,7 +344,7 @@ def worth_measuring(
 
 
 def weights_of(layout: Layout, tables: Sequence[PersonTable], wished: Workload) -> FloatArray:
-    """Return the workload's weight of each table, (tables,): how much its attributes together matter to the user."""
+    """Return the workload's weight of each table, (tables,), which multiplies its gain."""
     places = {name: i for i, name in enumerate(names_wished(layout.schema))}
     of_days = {(place[0], one.name): place[1] for place, one in layout.differences.items()}
 
@@ -365,9 +363,9 @@ def weights_of(layout: Layout, tables: Sequence[PersonTable], wished: Workload) 
 
 
 def names_wished(schema: DatabaseSchema) -> list[str]:
-    """Return the names that a workload of a database may contain.
+    """Return the names that a workload of a database may contain: ``table.column`` and ``child.rows``.
 
-    ``table.column``, of columns that do not name rows, and ``child.rows`` (number of child rows).
+    Columns that name rows are left out; ``child.rows`` is a number of child rows.
     """
     columns = [
         f"{table}.{name}" for table in schema.names for name, one in schema.tables[table].items() if not one.names_rows

@@ -13,51 +13,45 @@ from synthdp.domain.histories import Layout
 from synthdp.queries.person_tables import RANKS, Grouping
 
 HEAVY = 0.3
-"""A cell of an ordered column that holds more than this fraction of the mass becomes a group of its own in tables.  A
-smaller one keeps smaller heaps apart, at the cost of fewer groups for the rest.  Tuned; not measured.
-"""
+"""A bin of an ordered column that holds more than this fraction of the persons becomes a group by itself in tables.  A
+smaller value keeps smaller point masses apart, and leaves fewer groups for the rest.  Tuned; not measured."""
 
 RARE = 3.0
-"""Levels with fewer persons than this many standard deviations of the noise are merged into one group.  More merges
-more levels, whose relations are then lost; fewer leaves groups of noise alone.  Tuned; not measured.
-"""
+"""Levels with fewer persons than this many standard deviations of the noise are merged into one group.  A larger value
+merges more levels, whose relations are then lost; a smaller one leaves groups of noise alone.  Tuned; not measured."""
 
 COUNT_ENDS = (1, 2, 3, 5, 8, 11)
-"""Upper ends of the groups into which a person's number of rows is merged for tables: 1, 2, 3, up to 5, and so on.
-No row, and more than the last, are groups too.  Few rows are told apart singly, as most persons have few; more ends
-would divide persons more thinly.  Tuned; not measured.
-"""
+"""Upper ends of the groups into which a person's number of rows is merged for tables: 1, 2, 3, up to 5, and so on.  No
+row, and more than the last, are groups too.  Small numbers are separate because most persons have few rows; more groups
+would divide persons more thinly.  Tuned; not measured."""
 
 Fineness = Literal["threes", "pairs", "steps"]
-"""What groups are for: tables of three attributes, of two, or of a value and the next.  Each has a number of its own.
-"""
+"""The use of groups: tables of three attributes, of two, or of a value and the next.  Each use has its own number of
+groups."""
 FEWEST, MOST = 6, 12
-"""Number of groups of an ordered column: FEWEST in tables of three attributes, from FEWEST to MOST in tables of two.
-More show finer relations, but a table has their product of cells, with as much noise in each.  Tuned; not measured.
-"""
+"""Number of groups of an ordered column: FEWEST in tables of three attributes, from FEWEST to MOST in tables of two.  More
+groups show finer relations, but a table has their product of cells, each with the same noise.  Tuned; not measured."""
 
 MORE_OF_STEPS = 2
-"""Groups that an ordered column has in a table of value and next value beyond those in tables of pairs.  More follow
-a value from row to row more closely, against more noise in the table.  Tuned; not measured.
-"""
+"""Number of groups that an ordered column has in a table of value and next value beyond those in tables of two attributes.
+More follow a value from row to row more closely, with more noise in the table.  Tuned; not measured."""
 
 PAIR_NOISE = 0.03
-"""The groups of pairs are made as fine as keeps a table's mean absolute noise, summed over cells, below this fraction
-of all persons.  A larger one allows finer groups with noisier tables.  Tuned; not measured.
-"""
+"""Groups in tables of two attributes are the finest for which a table's mean absolute noise, summed over cells, is below
+this fraction of all persons.  A larger value allows finer groups with noisier tables.  Tuned; not measured."""
 
 
 def fineness(persons: float, noise: float) -> dict[Fineness, int]:
     """Return the number of groups of an ordered column in each kind of table: more for more persons and less noise.
 
-    G groups a side have G**2 cells, each with E|Z| of the noise.
+    A table of G groups a side has G^2 cells, each with a mean absolute noise of E|Z| stddevs.
 
     Parameters
     ----------
     persons
         Number of persons.
     noise
-        Noise stddev of a cell of a table of pairs, in persons.
+        Noise stddev of a cell of a table of two attributes, in persons.
     """
     fits = math.sqrt(PAIR_NOISE * persons / max(math.sqrt(2 / math.pi) * noise, 1e-9))
     pairs = int(np.clip(math.floor(fits), FEWEST, MOST))
@@ -65,7 +59,7 @@ def fineness(persons: float, noise: float) -> dict[Fineness, int]:
 
 
 def grouping_of(axis: Axis, counts: FloatArray, stddev: float, *, groups: int, name: str) -> Grouping:
-    """Merge a column's cells into groups for larger tables, by its noisy one-way table.
+    """Merge a column's bins into groups for larger tables, by its noisy one-way table.
 
     Rare levels share a group.  Numbers are grouped by rank within their period, so that growth over time drops out.
     One table of a value and the next then serves all periods.
@@ -73,11 +67,11 @@ def grouping_of(axis: Axis, counts: FloatArray, stddev: float, *, groups: int, n
     Parameters
     ----------
     axis
-        The cells.
+        The bins.
     counts
-        (1 or groups of periods, cells) what is known of them, at least 0.
+        (1 or groups of periods, bins) estimated persons, at least 0.
     stddev
-        Standard deviation of the noise in each cell.
+        Standard deviation of the noise in each bin.
     groups
         Most groups of regular values of an ordered column.
     name
@@ -101,7 +95,7 @@ def grouping_of(axis: Axis, counts: FloatArray, stddev: float, *, groups: int, n
 def count_groupings(layout: Layout, table: int) -> dict[str, Grouping]:
     """Return groupings of the number of rows in a child table, for tables of several attributes, by name.
 
-    ``many`` is by how many rows there are, ``first`` by the first period, where that varies.
+    ``many`` groups by the number of rows, ``first`` by the first period, if that varies.
     """
     many = layout.rows_of_count(table)
     found = {"many": Grouping("many", np.searchsorted([0.5, *(end + 0.5 for end in COUNT_ENDS)], many))}
@@ -112,9 +106,9 @@ def count_groupings(layout: Layout, table: int) -> dict[str, Grouping]:
 
 
 def _levels(counts: FloatArray, stddev: float, axis: Axis) -> IntArray:
-    """Return the group of each level, (cells,): frequent levels alone, all rare ones together in the last group.
+    """Return the group of each level, (bins,): each frequent level alone, all rare ones together in the last group.
 
-    Levels that are never released count as rare.  A single rare one keeps its place, as nothing is merged.
+    Levels that are never released count as rare.  A single rare level is not merged.
     """
     rare = (counts < RARE * stddev) | ~axis.releasable
     if rare.sum() <= 1:
@@ -123,9 +117,9 @@ def _levels(counts: FloatArray, stddev: float, axis: Axis) -> IntArray:
 
 
 def _by_rank(counts: FloatArray, groups: int, heavy: BoolArray) -> IntArray:
-    """Return the group of each cell, (cells,): runs of neighbours of about equal mass; heavy cells alone.
+    """Return the group of each bin, (bins,): runs of neighbours with about equal numbers of persons; heavy bins alone.
 
-    Groups are numbered from the first cell on, but not without gaps.
+    Group numbers increase from the first bin on, with gaps.
     """
     rest = np.where(heavy, 0, counts)
     parts = max(1, groups - int(heavy.sum()))
@@ -136,9 +130,9 @@ def _by_rank(counts: FloatArray, groups: int, heavy: BoolArray) -> IntArray:
 
 
 def _ranks(counts: FloatArray, regular: int) -> IntArray:
-    """Return the mid-rank (0 to RANKS - 1) of each regular cell in its period, -1 for other cells, (periods, cells).
+    """Return the mid-rank (0 to RANKS - 1) of each regular bin in its period, -1 for other bins, (periods, bins).
 
-    Ranks are of persons by ``counts``; tables of what the rows before have been average them.
+    A rank is a fraction of the persons in ``counts``.  Tables of the rows before average these ranks.
     """
     inside = counts[:, :regular]
     middle = (np.cumsum(inside, axis=1) - inside / 2) / np.maximum(inside.sum(axis=1, keepdims=True), 1e-9)

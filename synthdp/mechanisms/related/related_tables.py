@@ -1,8 +1,8 @@
-"""Synthetic persons with all their rows: one-way tables, what stays, what a screening chooses, and a fit by histories.
+"""Synthetic persons with all their rows, from noisy tables of persons and a log-linear model that is fitted to them.
 
-The program asks the curator four times, whatever the tables hold: for counts and one-way tables; for what every attribute
-has to do with itself one row before; for a noisy score of every other table of two attributes; for the tables that pay.
-The rest is post-processing.
+The program asks the curator four times, whatever the tables hold.  First it measures counts and one-way tables.  Then
+it measures each attribute against itself in the row before.  Then it scores every other table of two attributes.  Last,
+it measures the tables whose gain exceeds their noise.  The rest is post-processing.
 """
 
 from __future__ import annotations
@@ -66,37 +66,31 @@ from synthdp.sampling.possible_rules import check_rules
 from synthdp.schema.database import DatabaseSchema
 
 UNUSUAL, COUNTS, ONE_WAYS, STAYS, SCREENING, CHOSEN = 0.01, 0.06, 0.2, 0.3, 0.1, 0.33
-"""Shares of the budget for unusual persons (no root row or several), numbers of child rows, one-way tables, each
-attribute against itself in another row, scores of other tables, and the tables chosen by score.  More for one of them
-makes its tables better and the tables of the others noisier.  Tuned; not measured.
-"""
+"""Shares of the budget for unusual persons (no root row or several), numbers of child rows, one-way tables, each attribute
+against itself in another row, scores of other tables, and tables chosen by score.  More for one of them makes its
+tables better and the others noisier.  Tuned; not measured."""
 
 THREES = 0.4
-"""Fraction of the budget for chosen tables that goes to tables of three attributes and their scores, if any may pay:
-.13 of the whole budget.  More shows better what two attributes together say of a third, and makes pairs noisier.
-Tuned; not measured.
-"""
+"""Fraction of the budget for chosen tables that goes to tables of three attributes and their scores, if the gain of any
+can exceed its noise: .13 of the whole budget.  More finds more effects of two attributes together on a third, and makes
+tables of two noisier.  Tuned; not measured."""
 
 MANY = 40
-"""Number of two-attribute tables that the number of groups is chosen for: about as many as are usually chosen.  More
-would give coarser groups, with less noise in each table.  Tuned; not measured.
-"""
+"""Number of two-attribute tables for which the number of groups is chosen; about as many are usually measured.  A larger
+value gives coarser groups, with less noise in each table.  Tuned; not measured."""
 
 FIRST_LOOK = 0.34
-"""Fraction of the budget `STAYS` with which each attribute is measured once against itself in another row; the rest
-goes to those where the result exceeds noise.  More finds weaker relations, less leaves more to measure the relations
-that are found.  Tuned; not measured.
-"""
+"""Fraction of the budget `STAYS` with which each attribute is first measured against itself in another row; the rest
+measures again those with a significant result.  More finds weaker relations; less leaves more budget for the relations
+that are found.  Tuned; not measured."""
 
 SCORES_OF_THREE = 0.2
-"""Fraction of the budget for tables of three attributes that their scores cost.  More chooses tables better, and
-measures them worse.  Tuned; not measured.
-"""
+"""Fraction of the budget for tables of three attributes that their scores cost.  More chooses better tables, and leaves
+less for measuring them.  Tuned; not measured."""
 
 FACTORS = 12
-"""If an attribute depends on more than FACTORS tables, the last fit takes proportionally more sweeps, as it converges
-more slowly.  A convention.
-"""
+"""If an attribute depends on more than FACTORS tables, the last fit takes proportionally more sweeps, since it converges
+more slowly.  A convention."""
 
 MOST_LONGER = 2.0
 """The last fit takes at most this multiple of its usual sweeps.  A safety limit of time."""
@@ -119,13 +113,14 @@ class RelatedTables(HasPrivacyCost):
     Parameters
     ----------
     workload, target
-        Which relations should come out right, as `DatabaseRelease` takes them.
+        Relations that matter most, in the form that `DatabaseRelease` takes.
     spend
         The whole cost.
     particles
         Most persons that are drawn in a sweep of the fit.
     sweeps
-        Of the first fit, to one-way tables and what stays, and of the second, to all tables.
+        Number of sweeps of the first fit (to one-way tables and each attribute against itself) and of the fit to all
+        tables.
     on_progress
         Called at the start of each stage, with public numbers only.
     """
@@ -194,9 +189,9 @@ class RelatedTables(HasPrivacyCost):
         return release.salvaged("a look at how rules are obeyed", unsaid)
 
     def _learn(self, account: Curator, layout: Layout, budget: BudgetAllocation, rng: Generator) -> Iterator[_Known]:
-        """Measure every attribute, each against itself in another row, then scored tables.
+        """Measure every attribute, then each against itself in another row, then the tables chosen by score.
 
-        Yields the knowledge after each stage, so that a release can still be made if a later one fails.
+        Yields the state after each stage, so that a release can still be made if a later one fails.
         """
         known, columns = self._one_ways(account, layout, budget)
         yield known
@@ -231,9 +226,9 @@ class RelatedTables(HasPrivacyCost):
     def _threes(
         self, account: Curator, known: _Known, threes: Sequence[PersonTable], wished: Workload, rng: Generator
     ) -> Iterator[_Known]:
-        """Score tables of three attributes against the model and measure the tables that pay.
+        """Score tables of three attributes against the model, and measure those whose gain exceeds their noise.
 
-        Yields the knowledge after each stage.
+        Yields the state after each stage.
         """
         known = self._fit(known, rng, sweeps=self.sweeps[0], last=0)
         share = SCORES_OF_THREE * known.left.share
@@ -276,9 +271,10 @@ class RelatedTables(HasPrivacyCost):
         return known.model.draw(self._drawn(known), rng)
 
     def _drawn(self, known: _Known) -> int:
-        """Return how many persons are drawn in one sweep of the fit: fewer if each has many rows, to limit time.
+        """Return the number of persons that are drawn in one sweep of the fit.
 
-        Else as many as there seem to be, at least 50 and at most ``particles``.
+        It is the estimated number of persons, at least 50 and at most ``particles``; fewer if persons have many rows,
+        to limit time.
         """
         return int(np.clip(round(known.total), 50, max(50, min(self.particles, MOST_DRAWN / known.rows_of_person))))
 
@@ -303,9 +299,9 @@ class RelatedTables(HasPrivacyCost):
     def _stays(
         self, account: Curator, known: _Known, tables: Sequence[PersonTable], rng: Generator, *, share: float
     ) -> _Known:
-        """Measure each attribute against itself in another row, and again where noise does not explain the result.
+        """Measure each attribute against itself in another row, and again if the result is significant.
 
-        Costs at most ``share`` of the whole budget; what is not used is left for other tables.
+        Costs at most ``share`` of the whole budget; the unused part is left for other tables.
         """
         first, counted, left = measure(
             account, known.layout, tables, _by_size(known, tables, FIRST_LOOK * share), known.left,
@@ -332,7 +328,7 @@ class RelatedTables(HasPrivacyCost):
         return replace(made, left=left, answers=(*known.answers, *answers), chosen=(*known.chosen, *tables))
 
     def _fit(self, known: _Known, rng: Generator, *, sweeps: int, last: float = LAST) -> _Known:
-        """Return the knowledge with its model fitted to all tables measured so far.
+        """Return the state with its model fitted to all tables measured so far.
 
         ``last`` is the fraction of the sweeps that draw all persons; 0 is for a quick, less exact fit between stages.
         """
@@ -355,24 +351,24 @@ class RelatedTables(HasPrivacyCost):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Known:
-    """Everything the program has learned so far; each stage returns a new one.
+    """The state of the program: all noisy answers, the model and the budget so far; each stage returns a new one.
 
     Parameters
     ----------
     layout
-        The record of a person, with the cells of the model.
+        The record of a person, with the bins of the model.
     ones
         By table and attribute the one-way table that the model is fitted to, in persons.
     stddevs
-        By table and column the noise in a standard cell.
+        By table and column the noise in a standard bin, in persons.
     groupings
-        Groups of cells by table and attribute.
+        Groups of bins by table and attribute.
     refinements
-        By table and column what is known within cells.
+        By table and column the distribution of rows within bins.
     model
-        The law of the persons so far.
+        The distribution of persons so far.
     targets
-        By table and attribute, for each factor its table.
+        By table and attribute, for each factor the table that it is fitted to.
     total
         Number of persons.
     left
@@ -397,7 +393,7 @@ class _Known:
 
     @property
     def rows_of_person(self) -> float:
-        """Mean number of rows of a person over all tables, estimated; it limits how many persons are drawn at once."""
+        """Estimated mean number of rows of a person over all tables; it limits how many persons are drawn at once."""
         found = [1.0]
         for i, table in enumerate(self.layout.tables[1:], start=1):
             counts = self.ones[table.parent, table.count].sum(axis=0)
@@ -411,12 +407,12 @@ class _Known:
         return max((len(one.factors) for one in self.model.conditionals.values()), default=0)
 
     def with_ones(self, ones: Mapping[Key, FloatArray], columns: Sequence[AttributeColumn]) -> _Known:
-        """Return the knowledge with one-way tables of all attributes, each attribute independent of the others so far.
+        """Return the state with one-way tables of all attributes, and with a model of independent attributes.
 
         Parameters
         ----------
         ones
-            By table and attribute, in persons, by standard cell; of columns those in ``columns`` count.
+            By table and attribute, in persons, by standard bin; for columns, ``columns`` are used instead.
         columns
             Noisy estimates of each column.
         """
@@ -445,7 +441,7 @@ class _Known:
         )  # fmt: skip
 
     def with_factors(self, factors: Sequence[tuple[PersonTable, Target]]) -> _Known:
-        """Return the knowledge with tables added to the model as neutral factors, and their targets stored.
+        """Return the state with tables added to the model as neutral factors, and with their targets.
 
         The next fit moves the factors towards the targets.
         """
@@ -460,7 +456,7 @@ class _Known:
 
 
 def _with_leaves(account: Curator, known: _Known, columns: Sequence[AttributeColumn]) -> _Known:
-    """Split heavy bins of numbers, and measure how round numbers are; returns the knowledge with the finer columns.
+    """Split heavy bins of numbers, and measure digit preference; return the state with the finer columns.
 
     Costs at most `MOST_DEEP` and `MOST_ROUND` of the whole budget.
     """
@@ -474,7 +470,8 @@ def _with_leaves(account: Curator, known: _Known, columns: Sequence[AttributeCol
 def _by_size(known: _Known, tables: Sequence[PersonTable], share: float) -> list[float]:
     """Divide a share of the budget among tables by their numbers of cells, for the least noise of all together.
 
-    In proportion to the power 2/3, at which the summed absolute Gaussian noise of all cells is least.
+    Shares are proportional to the power 2/3 of the number: then the summed absolute Gaussian noise of all cells is
+    least.
     """
     sizes = np.array([math.prod(table.sizes(known.layout)) ** (2 / 3) for table in tables])
     return (share * sizes / sizes.sum()).tolist()  # type: ignore[no-any-return]
@@ -483,7 +480,7 @@ def _by_size(known: _Known, tables: Sequence[PersonTable], share: float) -> list
 def _averaged(first: tuple[FloatArray, float], second: tuple[FloatArray, float]) -> tuple[FloatArray, float]:
     """Return the mean of two noisy measurements of one table, weighted by precision, and the stddev of its noise.
 
-    Tables that stand out of their noise are measured twice.
+    Significant tables are measured twice.
     """
     (a, s), (b, t) = first, second
     weights = np.array([1 / s**2, 1 / t**2])
@@ -491,7 +488,7 @@ def _averaged(first: tuple[FloatArray, float], second: tuple[FloatArray, float])
 
 
 def _stands_out(known: _Known, table: PersonTable, noisy: FloatArray, stddev: float, persons: Persons) -> bool:
-    """Return whether an attribute's table against itself in another row differs from no relation by more than noise.
+    """Return whether an attribute's table against itself in another row differs significantly from no relation.
 
     Only then is it measured again, with more budget.
     """
@@ -510,10 +507,10 @@ def _stands_out(known: _Known, table: PersonTable, noisy: FloatArray, stddev: fl
 def _factors(
     known: _Known, table: PersonTable, counted: tuple[FloatArray, float], persons: Persons
 ) -> list[tuple[PersonTable, Target]]:
-    """Return the model factors that a noisy table makes, each with its target.
+    """Return the model factors that a noisy table makes, each with the table that it is fitted to.
 
-    Targets are the noisy counts shrunk towards the model so far.  A table of siblings also makes its mirror image, for
-    of two rows either may be drawn first.
+    These targets are the noisy counts shrunk towards the model so far.  A table of siblings also makes the factor with
+    its axes exchanged, since either of two rows may be drawn first.
     """
     noisy, stddev = counted
     scale = known.total / len(persons)
@@ -536,8 +533,8 @@ def _factors(
 def rows_by_table(layout: Layout, tables: Sequence[PersonTable], counted: Counted, *, total: float) -> list[float]:
     """Return the estimated number of persons with a row in each table, averaged over one-way tables by precision.
 
-    The leaves of the table's columns are scaled to it.  The number of rows of a person says it, too.  Tables by period
-    in which a row counts 1/sqrt(m) add up to something else and are used only without others.
+    The fine bins of the table's columns are scaled to it.  The attribute of the number of rows is also used.  Tables in
+    which a row counts 1/sqrt(m) do not add up to persons, and are used only if there are no others.
     """
     found = [total]
     for i, of in enumerate(layout.tables[1:], start=1):
@@ -608,7 +605,7 @@ def _persons(noisy: Sequence[FloatArray]) -> float:
 
 
 def _releasable(layout: Layout, one: Attribute) -> BoolArray:
-    """Return which cells of an attribute may be drawn, (cells,); numbers of rows above the declared most may not."""
+    """Return which bins of an attribute may be drawn, (bins,); numbers of rows above the declared most may not."""
     releasable = layout.axis(one.table, one.name).releasable
     if one.counts >= 0:
         releasable = releasable & (layout.rows_of_count(one.counts) <= layout.tables[one.counts].at_most)
@@ -616,10 +613,10 @@ def _releasable(layout: Layout, one: Attribute) -> BoolArray:
 
 
 def _alone(one: Attribute, counts: FloatArray, releasable: BoolArray) -> Conditional:
-    """Return the law of an attribute that depends on nothing else, by estimated counts, (periods, cells).
+    """Return the law of an attribute that depends on nothing else, by estimated counts, (periods, bins).
 
-    Each law begins so.  It holds log probabilities, small ones for releasable cells without persons; other cells are
-    `IMPOSSIBLE`.
+    Each law begins so.  It holds log probabilities: small ones for releasable bins without persons, `IMPOSSIBLE` for
+    others.
     """
     logs = np.log((counts + 1e-3) / (counts + 1e-3).sum(axis=1, keepdims=True))
     return Conditional(one.table, one.name, np.where(releasable, logs, IMPOSSIBLE))
@@ -653,7 +650,7 @@ def _ordered(table: PersonTable) -> tuple[int, int]:
 def _came(table: PersonTable, persons: Persons) -> FloatArray:
     """Return the weight of all row pairs by the first row's value, (groups, 1); one person's pairs add up to at most 1.
 
-    A table of staying is compared with it: these rows could have kept their value.
+    The table of unchanged values is compared with it: these are all pairs that could have kept their value.
     """
     rows = persons.tables[table.table]
     if table.kind is Kind.ALIKE:
@@ -668,10 +665,7 @@ def _came(table: PersonTable, persons: Persons) -> FloatArray:
 
 
 def towards_stay(noisy: FloatArray, expected: FloatArray, stddev: float) -> FloatArray:
-    """Return how many persons keep each value, (groups, 1): noisy counts shrunk towards expected ones by their noise.
-
-    The model's factors are fitted to them.
-    """
+    """Return how many persons keep each value, (groups, 1): noisy counts shrunk towards expected ones by their noise."""
     gap = noisy - expected
     kept = max(0.0, 1 - gap.size * stddev**2 / max(float((gap**2).sum()), 1e-9))
     return np.maximum(expected + kept * gap, 0)
@@ -689,11 +683,12 @@ def _screened(
 ) -> tuple[list[PersonTable], list[float], _Known]:
     """Score tables by their noisy distance from persons of the model, and return those worth their noise, at least one.
 
-    Costs ``share`` of the whole budget.  What a table gains and costs counts as often as its weight says.
+    Costs ``share`` of the whole budget.  The gain and the noise of a table are multiplied by its weight in the
+    workload.
 
     Returns
     -------
-    The tables, how many persons each gains, and the knowledge after the scores were paid for.
+    The tables, the gain of each in persons, and the state after the scores were paid for.
     """
     weights = weights_of(known.layout, tables, wished)
     layout, scale = known.layout, known.total / len(persons)
@@ -718,6 +713,6 @@ def _screened(
 def _noise_of_threes(left: BudgetAllocation) -> float:
     """Return the noise in a cell of a three-attribute table, in persons, if `FEW_THREES` of them share their budget.
 
-    It tells which of them may pay before any is scored.
+    By it, tables are left out before any is scored.
     """
     return left.table_stddev(left.share * THREES * (1 - SCORES_OF_THREE) / FEW_THREES)
