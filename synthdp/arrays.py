@@ -51,8 +51,8 @@ NO_ARRAYS = (
     *(ValueError, OSError, EOFError, KeyError, MemoryError, NotImplementedError),
     *(zipfile.BadZipFile, zlib.error, tokenize.TokenError),
 )
-"""Exceptions that NumPy and the readers beneath it raise for a file that is not a valid npz file; readers catch all of
-them, to say in one sentence what is wrong."""
+"""Exceptions that NumPy and its readers raise for a file that is not a valid npz file; callers turn them into one
+sentence."""
 
 LEVEL = 1
 """Compression level of deflate.  Tuned: the usual level 6 takes three times as long for files that are 3 % smaller."""

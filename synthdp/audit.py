@@ -93,7 +93,7 @@ class EpsilonBound:
 def neighbouring_tables(neighbors: Neighbors | str, *, rows: int = 10) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return two neighbouring tables for an audit: equal rows, and the same with one very different row.
 
-    The row is added, or replaces the last one.  Such tables are the easiest to tell apart, so the bound is sharp.
+    The row is added, or replaces the last one.  Such tables are the easiest to distinguish, so the bound is sharp.
     """
     replaced = neighbors_named(str(neighbors)) is Neighbors.REPLACE_ONE
     return (
@@ -105,14 +105,15 @@ def neighbouring_tables(neighbors: Neighbors | str, *, rows: int = 10) -> tuple[
 def matched_score(release: Release[Any], schema: Schema, *, without: pd.DataFrame, with_: pd.DataFrame) -> float:
     """Return the attacker's log-likelihood ratio that a row is in the table, given a release's noisy answers.
 
-    The log-likelihood ratio is for normal noise, up to correlations: each answer's distance from the middle of both
-    tables' counts by what the row changes in it, over the variance of its noise.  That holds of any statistic of the
-    cells of rows, of distances too, since an attacker who knows all other rows computes both exact values.
+    It is computed for normal noise, up to correlations.  Each answer adds its distance from the middle of both tables'
+    exact values.  The distance is multiplied by the row's change of the answer and divided by the variance of its
+    noise.  This works for any statistic, also for distances, since an attacker who knows all other rows computes both
+    exact values.
 
     Parameters
     ----------
     release
-        With measurements; questions about keys count nothing.
+        The release, with measurements; statistics of record keys are ignored.
     schema
         Schema of the tables.
     without, with_

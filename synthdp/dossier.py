@@ -1,7 +1,7 @@
-"""`synthdp publish`: one folder with everything that a board and a reader ask for, whole or not at all.
+"""`synthdp publish`: one folder with everything that a board and a reader need, complete or absent.
 
-All of it is made from the release alone.  The paid release is saved beside the folder before anything else is written; it
-moves into the folder when the folder is whole, and stays where it is otherwise, so that nothing is paid for twice.
+All files are made from the release alone.  The paid release is saved beside the folder before anything else is written.
+It moves into the folder when the folder is complete, and otherwise stays, so that nothing is paid for twice.
 """
 
 from __future__ import annotations

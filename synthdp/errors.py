@@ -108,7 +108,7 @@ class SolverFailedError(FitError):
 
 
 class MechanismFailure(SynthDPError):  # noqa: N818 - the papers call the outcome FAILURE
-    """A mechanism ended in the FAILURE outcome of its paper; the message says what to change."""
+    """A mechanism ended in the FAILURE outcome of its paper; the message names a setting to change."""
 
 
 class DiscoveryError(SynthDPError):
@@ -152,9 +152,9 @@ class DraftWarning(UserWarning):
 
 @contextmanager
 def in_table(name: str) -> Iterator[None]:
-    """Put the name of one of several tables before what an error raised within says of it, unless it says so itself.
+    """Put the name of one of several tables before the message of a schema, data or format error raised within.
 
-    It may be an error of what was declared, of the table or of a file.
+    A message that names the table already is unchanged.
     """
     try:
         yield
@@ -167,7 +167,7 @@ def in_table(name: str) -> Iterator[None]:
 
 
 def tell_of_budget(error: BaseException, sentence: str, *, instead: bool = False) -> None:
-    """Add a note to an error on what is spent of the budget; a traceback and the command line show it.
+    """Add a note to an error on how much of the budget is spent; a traceback and the command line show it.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ def tell_of_budget(error: BaseException, sentence: str, *, instead: bool = False
     sentence
         The sentence to add.
     instead
-        Whether it replaces what the error says already; default: that stays, and nothing is added.
+        Whether it replaces an earlier such note; default: an earlier note stays, and nothing is added.
     """
     if instead:
         error.__notes__ = [note for note in getattr(error, "__notes__", ()) if not note.startswith(_BUDGET)]

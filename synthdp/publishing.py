@@ -98,10 +98,9 @@ def publish(
 ) -> int:
     """Make a release of private rows and write the files to publish; return the number of synthetic rows.
 
-    What cannot be written is found out before anything is spent.  The release itself is saved as soon as it is paid
-    for, so that what follows can be made again, by `write_results`, without another spend.  If writing fails and nobody
-    asked for it to be saved, it is saved beside the table.  Where that cannot be, it is saved in a folder for temporary
-    files.
+    Files that cannot be written are found before anything is spent.  The release itself is saved as soon as it is paid
+    for, so that `write_results` can write the other files again without another spend.  If writing fails and no path
+    for the release is given, it is saved beside the table, or else in a folder for temporary files.
 
     Costs the loss of ``release``, for its neighbours.
 
@@ -123,7 +122,7 @@ def publish(
     Raises
     ------
     SynthDPError
-        In one sentence; of a spend that was refused nothing is left behind.
+        In one sentence; after a refused spend no file is left.
     """
     before = getattr(release, "release_", None)
     try:

@@ -1,7 +1,7 @@
-"""What each folder of `synthdp.works` registers, found by name and loaded only when it is asked for.
+"""The mechanisms and saved classes that each folder of `synthdp.works` registers, loaded only when one is used.
 
-A work says in its `__init__`, as text, which mechanisms and which saved classes it has.  The rest of the package imports no
-work: it looks here for a name that it does not know itself.
+A work lists them in its `__init__`, as text.  The rest of the package imports no work: an unknown name is looked up
+here.
 """
 
 from __future__ import annotations

@@ -295,8 +295,8 @@ class Release(Generic[OutputT_co]):
         ----------
         query
             A question made by `marginal`, `count`, `share`, `sum`, `mean`, `variance`, `correlation`, `regression`,
-            `quantile` or `smooth`.  Releases of some mechanisms also answer questions of their own, such as
-            conjunctions, sparse queries, functions of points, inputs of decision lists and families of linear queries.
+            `quantile` or `smooth`.  Some mechanisms' releases also answer their own questions, such as conjunctions,
+            sparse queries, functions of points and families of linear queries.
         options
             For several tables: ``of``, the table whose rows count; see
             `synthdp.answers.related.database_answer.answer`.  Other options are passed to the output's own method

@@ -634,7 +634,7 @@ class AnswerEngine:
     def _of_relations(
         self, groupings: tuple[QuestionBinning, ...], function: Callable[[FloatArray], FloatArray], estimate: FloatArray
     ) -> FloatArray:
-        """Return an error bound for answers, (answers,), for relations of which the release measured nothing at all.
+        """Return an error bound for answers, (answers,), for relations that the release did not measure at all.
 
         It is 0 for questions about one column, where anything about two columns was measured, and where the model has
         relations from elsewhere, such as a public table.

@@ -16,8 +16,8 @@ from synthdp.errors import ParameterError
 
 MOST_SWEEPS, MET, ALIKE = 1000, 1e-9, 1e-6
 """Limits of raking.  MOST_SWEEPS is the most passes over all totals, a safety limit of time.  Raking ends when every total
-is met to the fraction MET of it.  After the last pass it fails if a total is missed by more than the fraction ALIKE,
-and before the first if the sums of two sets of totals differ by more.  Both are numerical tolerances."""
+is met to the fraction MET of it.  Raking fails if a total is missed by more than the fraction ALIKE after the last
+pass.  It also fails if two sets of totals have sums that differ by more.  Both are numerical tolerances."""
 
 LEAST = 1e-300
 """Smallest divisor, in place of 0.  A numerical tolerance."""

@@ -185,7 +185,8 @@ def _bytes(text: str) -> bytes:
 
 
 _WHOLE = re.compile(r"(-?(?:0|[1-9][0-9]{0,37}))(?:\.0+)?")
-"""Texts of whole numbers as typed tables hold them: without leading zeros, which tell keys apart."""
+"""Texts of whole numbers as tables with types hold them: without leading zeros, since "05" and "5" are different keys.
+"""
 
 
 def joined(columns: Sequence[RawColumn]) -> RawColumn:

@@ -495,8 +495,8 @@ class Curator:
         takes
             Function that returns whether the mechanism can use a schema without some columns; if not, they stay.
         careful
-            Whether to estimate the number of rows first, and to stop there, with nothing found, if the noise of
-            discovery would hide values that many rows have; see `Discovered.is_coarse`.
+            Whether to estimate the number of rows first.  Discovery stops there, with nothing found, if its noise would
+            hide values that many rows have; see `Discovered.is_coarse`.
 
         Raises
         ------

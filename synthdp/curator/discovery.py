@@ -296,8 +296,8 @@ def _look_at(
     Returns
     -------
     The column with its type.  Then the completed column, or ``None`` if nothing was found.  Then the number of rows
-    below which noise hides a label or a power of two, and the approximate number of rows with the values that were
-    found; infinity and 0 if only the type was discovered.
+    below which noise hides a label or a power of two, infinity if only the type was discovered.  Then the approximate
+    number of rows with the values that were found, or 0.
     """
     column = schema[name]
     if isinstance(column, Untyped):

@@ -1,4 +1,4 @@
-"""What a curator and all its accounts share: one private table, asked by one process, one question at a time."""
+"""One private table, shared by a curator and all its accounts; one process asks it one question at a time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from synthdp.queries.protocol import KeyStatistic, Statistic
 from synthdp.schema.schema import Schema
 
 _forks = [0]
-"""How many forks lie between the first process and this one, counted in a list, so that a function can change it."""
+"""Number of forks between the first process and this one, in a list, so that a function can change it."""
 
 
 def _forked() -> None:
@@ -65,7 +65,7 @@ class Answering:
 
 
 class GuardedTable:
-    """A private table that is reached only through a lock (`turn`), with the record of what was spent on it.
+    """A private table that is reached only through a lock (`turn`), with the record of all spends on it.
 
     Parameters
     ----------
@@ -85,16 +85,16 @@ class GuardedTable:
     entries
         Numbers of the entries in the ledger.
     reserved
-        Accounts of the curator's own budget under which nothing was answered yet, each with its ledger and entry, if there
-        is one; the first answer from any of them commits all.
+        Accounts of the curator's own budget under which nothing was answered yet, each with its ledger and entry, if
+        there is one; the first answer from any of them commits all.
     measured
-        Every noisy answer to a statistic so far: what a program that fails is still left with.
+        Every noisy answer to a statistic so far, from which a simpler release is made if a program fails.
     given_back
-        Whether all that was reserved was given back: nothing will be answered any more.
+        Whether all reserved losses were returned: no question will be answered any more.
     rows
-        About how many rows there are: their public number, or as a discovery told; 0 if neither was asked for.
+        Approximate number of rows: the public number, or a noisy one of discovery; 0 if neither was read.
     given_up
-        For each account that was given up, the charged cost and the real cost, ``None`` if it was nothing.
+        For each account that was given up, the charged cost and the real cost, ``None`` for no cost.
     charged
         The budget of the first curator of the table, with all that was charged to it.
     """
@@ -149,12 +149,12 @@ class GuardedTable:
     def turn(self) -> Iterator[PrivateTable]:
         """Wait until no other thread asks, and lend the private table for one question.
 
-        Every budget lives in memory, so a forked process has a copy of it: nothing may be charged or read there.
+        A forked process has a copy of every budget in memory: nothing may be charged or read there.
 
         Raises
         ------
         PrivacyError
-            In any other process than the one that the vault was made in.
+            In any other process than the one in which the table was guarded.
         """
         self._check_process()  # first: the lock may be held for ever by a thread that the fork left behind
         with self._lock:
@@ -177,5 +177,5 @@ class GuardedTable:
 
 
 def _this_process() -> tuple[int, int]:
-    """Return what identifies this process: its number and its count of forks, because a system may reuse numbers."""
+    """Return the number of this process and its count of forks, which identify it even if the system reuses numbers."""
     return os.getpid(), _forks[0]

@@ -41,9 +41,9 @@ FAR_BELOW = 16.0
 sentinels apart, but also true values below 0.  Tuned; not measured."""
 
 FAR_FROM_ZERO = 16.0
-"""Zero is a value apart from the range if the other numbers have one sign, are at least this large in size, and differ by
-at most a factor of four.  The size is in the column's own units.  A smaller value sets zero apart more often, also
-where it is the end of the range.  Tuned; not measured."""
+"""Zero is a separate value, not part of the range, if the other numbers have one sign and at least this size, in the
+column's own units.  Their sizes must also lie within a factor of four.  A smaller value sets zero apart more often,
+also where it is the end of the range.  Tuned; not measured."""
 
 
 def magnitude_bins(values: FloatArray) -> FloatArray:

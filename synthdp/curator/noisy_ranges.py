@@ -55,9 +55,9 @@ LIKELY = 2.0
 noise.  Tuned; not measured."""
 
 NEAR = 5
-"""Number of bins: the count of a power of two is added to the column's total if it is likely (`LIKELY`) and a significant
-bin is at most this far away.  Smaller powers are below 2^-5 of the range, one of its 32 equal-width bins.  A larger
-value adds more noise to the total.  Tuned; not measured."""
+"""Number of bins: a likely power of two (`LIKELY`) is added to the column's total if a significant bin is at most this
+far away.  Smaller powers are below 2^-5 of the range, one of its 32 equal-width bins.  A larger value adds more noise
+to the total.  Tuned; not measured."""
 
 NARROW = 4.0
 """A range at most this many times as wide as the span of its numbers is narrow enough.  Then only ends that surely hold

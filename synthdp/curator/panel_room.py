@@ -1,10 +1,11 @@
-"""The trusted side of a panel: the same persons in every period, counted by what they did in the last few.
+"""The curator of a panel: the same persons in every period, counted by their states in the last few periods.
 
-The persons are fixed by the first period.  In each period from the window's length on, the counts of all sequences of
-states over the last periods are told with noise (Bun, Gaboardi, Neunhoeffer, Zhang 2023, arXiv:2306.07884, algorithm 1): a
-person is in one of them, so that each of the T - k + 1 tellings moves by 1 and costs mu^2 / (T - k + 1) of the whole mu^2.
+The first period fixes the persons.  From the period in which the window of k periods is full, noisy counts of all
+sequences of k states are released (Bun, Gaboardi, Neunhoeffer, Zhang 2023, arXiv:2306.07884, algorithm 1).  A person
+has one such sequence in each period, so one person changes each of the T - k + 1 releases by 1.  Each costs mu^2 / (T -
+k + 1) of the whole mu^2.
 
-Nothing is told that is not on the disk (docs/proofs/series.md).
+Noisy counts are written to disk before they leave (docs/proofs/series.md).
 """
 
 from __future__ import annotations
@@ -37,10 +38,10 @@ MEMBERS, STATES, TOLD = "members", "states-", "told-"
 
 @final
 class PanelRoom:
-    """Hold the recent states of the persons of a panel, and release noisy counts of state sequences, period by period.
+    """Holds the recent states of the persons of a panel, and releases noisy counts of state sequences, period by period.
 
-    All answers together cost no more than the loss of the terms, for neighbouring panels, which differ in all rows of
-    one person.
+    All answers together cost at most the loss of the terms, for neighbouring panels: they differ in all rows of one
+    person.
 
     Parameters
     ----------
@@ -49,9 +50,9 @@ class PanelRoom:
     schema
         Schema by which rows are encoded.
     terms
-        The agreed terms, with a window; the terms of the first time hold for ever.
+        The agreed terms, with a window; they cannot change after the first period.
     ledger, dataset
-        Ledger, and name of the data set in it, that record the whole panel once.
+        Ledger that records the whole panel as one spend, and the name of the data set in it.
     key
         A secret that the private files are encrypted with.
     """
@@ -93,7 +94,7 @@ class PanelRoom:
         return self._account.entry
 
     def start(self) -> None:
-        """Make the private files and record the whole panel's loss in the ledger, if that was not done.
+        """Make the private files and record the whole panel's loss in the ledger, unless that was done.
 
         Costs the loss of the terms, for their neighbours, booked before any row is read.
         """
@@ -111,7 +112,8 @@ class PanelRoom:
         period
             Number of the period from 0, below the terms' number of periods; all earlier ones must have been added.
         table
-            Its rows.  Of a person with several the one of the lowest state is taken; who has none is absent.
+            The rows of the period.  Of a person's rows the one with the lowest state counts; a person without rows is
+            absent.
 
         Returns
         -------
@@ -160,10 +162,10 @@ class PanelRoom:
         self._state.forget()
 
     def _read(self, table: object, secret: bytes) -> tuple[AnyArray, IntArray]:
-        """Return the persons of a table as sorted keyed hashes, (n, 2), and each one's state in this period, (n,).
+        """Return the persons of a table as sorted keyed hashes, (n, 2), and each person's state in this period, (n,).
 
-        Hashes let persons be recognised in later periods without their names on disk.  Of several rows of a person the
-        lowest state counts; rows without a person are left out.
+        Hashes identify persons in later periods without their names on disk.  Of several rows of a person the lowest
+        state counts; rows without a person are left out.
         """
         source, unit = source_of(table, self._schema), self.terms.adjacency.unit
         check_columns(source, self._schema)
@@ -187,7 +189,7 @@ class PanelRoom:
         return keys[order], state[order]
 
     def _of_members(self, keys: AnyArray, states: IntArray) -> IntArray:
-        """Return this period's state of each person of the first period, (persons,), whom alone the panel follows.
+        """Return this period's state of each person of the first period, (persons,); the panel follows no others.
 
         A person without rows in this period gets the state "absent".
         """

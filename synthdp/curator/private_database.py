@@ -150,7 +150,7 @@ class PrivateDatabase(PrivateTable):
 
 @dataclass(slots=True, repr=False)
 class _OneRowEach(PrivateTable):
-    """One of several tables, of which a single row of each person is read.
+    """One of several tables, read with a single row of each person.
 
     If one person could have several rows, discovery would need noise in proportion to their number, and find less.
 

@@ -93,7 +93,7 @@ class Journal(Answering):
 
 
 class RepeatedNoise(Calibration):
-    """The noise of sums that are asked again in every period of a series; a type that tells them from sums asked once."""
+    """The noise of sums that are asked again in every period of a series; a separate type from sums asked once."""
 
     __slots__ = ()
 

@@ -252,7 +252,7 @@ class SeriesRoom:
         BudgetExceededError
             If this is more than what is left of the budget.
         PrivacyError
-            If the statistics differ from those of the plan before.
+            If the statistics differ from the plan before.
         """
         start, name, first = self._period, f"{KEPT}{self._period:04}", int(factor[0, 0])
         before = self._plan(start - 1) if start else None

@@ -1,6 +1,7 @@
 """The private files of a series of releases: exact sums, readable by their owner alone, deleted after the last period.
 
-Every record is written whole or not at all and reaches the disk before its writer goes on.  With a key it is encrypted.
+Every record is written completely or not at all, and reaches the disk before the program continues.  With a key it is
+encrypted.
 """
 
 from __future__ import annotations

@@ -73,8 +73,8 @@ class SparseVector:
 
     It compares guesses of counts with the rows and answers only the wrong guesses, at most ``max_alarms`` of them.
 
-    Costs what was charged when it was opened, for the curator's neighbours, however many queries come. Several threads
-    may ask it, as they may the curator.
+    Costs what was charged when it was opened, for the curator's neighbours, however many queries are asked.  Several
+    threads may ask it, as they may the curator.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ class SparseVector:
     threshold
         The threshold, in 1024ths of a row.
     state
-        State from which a saved watch goes on.
+        State of a saved session that continues.
     """
 
     __slots__ = ("_columns", "_plan", "_state", "_threshold", "_vault")

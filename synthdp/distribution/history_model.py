@@ -30,8 +30,8 @@ Allowed = Mapping[tuple[int, str, int], BoolArray | FloatArray]
 """By table, attribute and rank of the row among its parent's, the fraction of each cell that is allowed."""
 
 PROPOSALS = 8
-"""Number of persons drawn for each person wanted when conditions are given; a person is then chosen with probability
-proportional to that of the conditions given its other values.  A larger number chooses fewer persons twice, but takes
+"""Number of persons drawn for each person wanted when conditions are given; a person is then chosen in proportion to
+the probability of the conditions, given its other values.  A larger number chooses fewer persons twice, but takes
 longer.  Tuned; not measured."""
 
 
@@ -112,8 +112,7 @@ class Histories:
     barriers
         The cells that rules between two columns forbid.
     possible
-        By table and attribute, (cells,) whether some row may have the cell; only for attributes of which rules forbid
-        some.
+        By table and attribute, (cells,) whether some row may have the cell; only for attributes with forbidden cells.
     heaps
         By table and attribute of days between two dates, the second days that many rows have; see `DaysToHeaps`.
     """
@@ -459,8 +458,8 @@ class _Pass:
     def _drawn_before(self, barrier: Barrier, index: IntArray) -> IntArray:
         """Return the earlier drawn cell on which a rule's restriction depends, (rows of ``index``,).
 
-        If it also depends on the number of days between, the result is cell * (number of cells of the days) + cell of
-        the days.
+        If the restriction also depends on the days between, the result is cell * (number of cells of days) + cell of
+        days.
         """
         rows_above, layout = self.persons.tables[barrier.above], self.model.layout.tables[barrier.above]
         in_pattern = barrier.other == layout.period and layout.order is Order.PATTERN

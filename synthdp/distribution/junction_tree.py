@@ -81,8 +81,8 @@ class SubTable:
 class JunctionTree:
     """A forest of cliques (nodes) with the running intersection property, parents before children.
 
-    The nodes with a given column are connected, so the columns that a node shares with all earlier nodes are those that
-    it shares with its parent: its separator.  Unconnected columns lie in different trees of the forest.
+    The nodes with a given column are connected.  So a node shares with all earlier nodes only the columns that it
+    shares with its parent: its separator.  Unconnected columns lie in different trees of the forest.
 
     Parameters
     ----------

@@ -184,9 +184,9 @@ def releasable_domain(domain: Domain) -> Domain:
 
 
 def axis_with_misfits(axis: Axis) -> Axis:
-    """Return the axis with a cell of its own for values outside of the domain: the last one, if it is new.
+    """Return the axis with a separate cell for values out of the domain, so that other cells count no such values.
 
-    So they are counted apart from values that may be released.  Unchanged if the column has none of them.
+    A new cell is the last.  The axis is unchanged if it has this cell already, or if the column has no such values.
     """
     hidden = axis.grid.hidden
     if hidden is None or axis.cell_of_alone(hidden) is not None:

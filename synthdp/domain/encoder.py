@@ -382,7 +382,7 @@ def _round_steps(steps: Steps, width: int) -> list[int]:
 def fresh_labels(labels: Fresh, rows: int, *, first: int = 0) -> RawColumn:
     """Return meaningless identifiers for ``rows`` new rows, which are numbered from ``first``.
 
-    So blocks of one synthetic table have different ones.
+    Blocks of one synthetic table begin at different numbers, so their identifiers differ.
     """
     if labels.pattern is not None:
         return Labels(keys_of_pattern(labels.pattern, first, rows), np.arange(rows))

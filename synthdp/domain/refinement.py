@@ -152,7 +152,7 @@ class Refinement:
     def only_cells(self) -> GridIndices | None:
         """The one fine cell of each coarse one that may have rows, (coarse cells,); ``None`` if one has several.
 
-        Nothing is then to be drawn.  A coarse cell of which no fine one may have rows has none, and any entry.
+        Nothing is then to be drawn.  A coarse cell without a fine cell that may have rows has none, and any entry.
         """
         filled = np.flatnonzero(self.weights)
         if len(np.unique(self.coarse_cell[filled])) < len(filled):

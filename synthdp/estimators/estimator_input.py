@@ -1,7 +1,7 @@
-"""What scikit-learn's users bring: arrays and dataframes, with or without a separate label.
+"""The input forms of scikit-learn: arrays and dataframes, with or without a separate label.
 
-What is refused, and how, depends on types and shapes alone: scikit-learn's own checks quote values, tell the number of
-rows, and refuse a table for one value of it.
+Input is refused by types and shapes alone.  Scikit-learn's own checks quote values, reveal the number of rows, and
+refuse a table because of one value.
 """
 
 from __future__ import annotations

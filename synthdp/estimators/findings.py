@@ -318,10 +318,10 @@ safety limit."""
 
 
 class Addresses(tuple[str, ...]):
-    """Holds the addresses of database tables that were read, and what their databases say of them.
+    """Holds the addresses of database tables that were read, and the identities that the databases reported for them.
 
-    Pickling leaves out addresses of open connections, which are meaningless in another process, and all that a database
-    says, such as the paths of its files.
+    Pickling leaves out addresses of open connections, which are meaningless in another process.  It also leaves out
+    everything that a database reported, such as the paths of its files.
     """
 
     __slots__ = ()

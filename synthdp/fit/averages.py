@@ -1,7 +1,7 @@
-"""Out-of-domain values in the averages of smooth functions: counted by indicators, and taken out.
+"""Corrects averages of smooth functions for out-of-domain values, which are counted by indicators.
 
-An out-of-domain value has no point: every cosine of its column is 0 for it, so the indicator of its cell can be asked beside
-them at the sensitivity of the cosines alone.  Post-processing; knows no row.
+An out-of-domain value has no point, so every cosine of its column is 0.  The indicator of its cell can therefore be
+measured too, without more sensitivity than the cosines have.  Post-processing; no row is read.
 """
 
 from __future__ import annotations

@@ -49,15 +49,15 @@ class ListedEntropy:
     columns is a product of one function of each.  The functions are orthonormal under p_0: independent columns with
     their noisy margins.
 
-    The fit minimises total * log Z - potentials * y + 1/2 sum v potentials^2, first for main effects and pairs, then
-    for one more order at a time.  Here y are the noisy sums of the features, and Z is the normalising sum.  The ridge v
+    The fit minimises total * log Z - potentials * y + 1/2 sum v potentials^2.  It begins with main effects and pairs,
+    and adds one order at a time.  Here y are the noisy sums of the features, and Z is the normalising sum.  The ridge v
     is stddev^2 / (total * V * spread^2).  It gives the potentials of an order a normal prior with a common spread.  V
     is the variance of the feature under the model of lower orders.  The spread is the likeliest one, given the distance
     of the noisy effects from that model.
 
     One spread for all potentials of an order allows too little for combinations that never occur.  Tables of many cells
-    have many of these.  So in a last step the fitted model takes the place of p_0, with a ridge by which a cell's count
-    moves the farther to its noisy count the more rows it has; see `NEARER`.
+    have many of these.  So in a last step the fitted model takes the place of p_0.  With the ridge of this step, a cell
+    with more rows moves nearer to its noisy count; see `NEARER`.
 
     Parameters
     ----------
@@ -68,8 +68,8 @@ class ListedEntropy:
     steps
         Most quasi-Newton steps for each order, >= 1.
     tolerance
-        The fit of an order ends with a step that lowers the objective of all rows by less than this times the objective
-        per row (in nats, at least 1); > 0.
+        The fit of an order ends when a step lowers the objective of all rows by less than this, > 0, times the
+        objective per row (in nats, at least 1).
 
     Raises
     ------

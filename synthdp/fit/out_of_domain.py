@@ -89,11 +89,11 @@ class OutOfDomain:
         return [int(cells.sum()) for cells in self.releasable]
 
     def remove(self, table: NoisyTable) -> NoisyTable:
-        """Return a table over all cells as it would be if all rows were in domain; 0 in cells out of domain.
+        """Return an estimate of a table over all cells if all rows were in domain; 0 in cells out of domain.
 
-        Its effect of each set of columns is taken from the rows in domain in these columns, scaled to the total.  An
-        interaction alone says nothing of the rows that it leaves out: it is only scaled up as if these were
-        independent.  Noise grows as the counts do.
+        The effect of each set of columns is taken from the rows that are in domain in these columns, scaled up to all
+        rows.  An interaction without its marginal is scaled up as if being out of domain were independent of its
+        columns.  The noise grows by the same factors.
         """
         releasable = self.releasable
         if table.alone:

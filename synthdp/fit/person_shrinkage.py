@@ -1,7 +1,7 @@
-"""Noisy tables of persons brought nearer to the truth by what is known of them besides: shrinkage, margins, rare cells.
+"""Noisy tables of persons, shrunk towards expected tables, with smoothed margins and rare cells set to 0.
 
-A table of nine by nine groups has 64 numbers beyond its margins.  Three parameters say most of what relates two numbers:
-how strongly large goes with large, near with near, and equal with equal.
+A table of nine by nine groups has 64 numbers beyond its margins.  Three parameters describe most of the relation of two
+numbers: association of large with large, of near with near, and of equal with equal.
 """
 
 from __future__ import annotations
@@ -13,16 +13,15 @@ import numpy as np
 from synthdp.arrays import FloatArray
 
 SMALL = 5
-"""Tables with fewer rows or columns than this are shrunk by one factor instead of by singular values.  The shrinker
-of singular values is optimal in the limit of large tables alone.  Tuned; not measured.
-"""
+"""Tables with fewer rows or columns than this are shrunk by one factor, others by singular values.  The shrinker of
+singular values is optimal only in the limit of large tables.  Tuned; not measured."""
 
 
 def shrunk(gap: FloatArray, stddev: float) -> FloatArray:
-    """Shrink a noisy table's differences from its expectation towards 0, by how far noise explains them, (m, n).
+    """Return a noisy table's differences from its expectation, (m, n), shrunk towards 0 by how far noise explains them.
 
-    Singular values by the optimal shrinker for the Frobenius norm (Gavish, Donoho 2017); small tables by the
-    positive-part rule of James and Stein.
+    Large tables shrink singular values, by the optimal shrinker for the Frobenius norm (Gavish, Donoho 2017).  Small
+    tables use the positive-part rule of James and Stein.
 
     Parameters
     ----------
@@ -44,12 +43,11 @@ def shrunk(gap: FloatArray, stddev: float) -> FloatArray:
 def towards(
     noisy: FloatArray, expected: FloatArray, stddev: float, *, same: bool = False, ordered: tuple[int, int] = (0, 0)
 ) -> FloatArray:
-    """Shrink a noisy table towards an expected one.
+    """Return a noisy table, (m, n), shrunk towards an expected one.
 
-    Margins follow the expected ones unless noise does not explain the gap.
-
-    Between two numbers the table is first brought to an association of few parameters, as many as Stein's estimate of
-    the risk asks for.  It is then shrunk towards that.
+    The margins of the expected table are taken, unless a difference is significant.  Between two numbers, an
+    association of few parameters is fitted first; Stein's estimate of the risk chooses how many.  The noisy table is
+    then shrunk towards the fit.
 
     Parameters
     ----------
@@ -60,7 +58,7 @@ def towards(
     same
         Whether both axes have the same groups of one attribute.
     ordered
-        Number of first groups of each axis that are of numbers, from the smallest to the largest.
+        Number of groups of each axis that are of numbers; they come first, from the smallest to the largest.
     """
     now = expected * max(float(noisy.sum()), 1.0) / max(float(expected.sum()), 1e-9)
     gap = noisy - now
@@ -76,18 +74,16 @@ def towards(
 
 
 def by_period(noisy: FloatArray, stddev: float, *, least: float) -> FloatArray:
-    """Estimate a one-way table by group of periods from noisy counts, (groups, cells).
-
-    It is shrunk towards no change over time.
+    """Return estimated persons by group of periods from noisy counts, (groups, cells), shrunk towards no change over time.
 
     Parameters
     ----------
     noisy
-        (groups, cells) counts.
+        (groups, cells) noisy counts.
     stddev
         Standard deviation of the noise in each cell.
     least
-        Cells whose total is below this many standard deviations of it are empty.
+        Cells are empty if their total over periods is below this many standard deviations of its noise.
     """
     rows = len(noisy)
     total = noisy.sum(axis=0)
@@ -130,7 +126,7 @@ def features(shape: tuple[int, ...], ordered: tuple[int, int], *, same: bool) ->
     """Return the patterns that a log-table of two numbers may have beyond its margins, (m, n) each, likeliest first.
 
     They are linear-by-linear association, closeness, equality (if ``same``), and special values with each other.
-    ``ordered`` is how many groups of each axis are numbers.  Empty if it is below `LEAST_GROUPS` on either.
+    ``ordered`` is the number of groups of each axis that are numbers.  Return () if either is below `LEAST_GROUPS`.
     """
     found: list[FloatArray] = []
     if min(ordered) < LEAST_GROUPS:
@@ -152,16 +148,16 @@ def features(shape: tuple[int, ...], ordered: tuple[int, int], *, same: bool) ->
 def associated(
     noisy: FloatArray, now: FloatArray, margins: list[FloatArray], stddev: float, shapes: list[FloatArray]
 ) -> FloatArray:
-    """Fit the expected table plus a few association parameters to a noisy table, as many as reduce the estimated risk.
+    """Fit the expected table plus a few association parameters to a noisy table, by least squares (Gauss-Newton).
 
-    Least squares by Gauss and Newton; how many parameters, by Stein's estimate of the risk.
+    The number of parameters is the one of least estimated risk (Stein).
 
     Parameters
     ----------
     noisy, now
-        (m, n) counts, and what is expected of them.
+        (m, n) noisy and expected counts.
     margins
-        Sums of the rows, (m,), and of the columns, (n,), which a table with an association has.
+        Sums of the rows, (m,), and of the columns, (n,), of the result.
     stddev
         Standard deviation of the noise in each cell.
     shapes

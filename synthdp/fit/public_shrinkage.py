@@ -76,8 +76,8 @@ def smoothed_ratio(tables: Sequence[tuple[FloatArray, FloatArray, float, int]], 
     Parameters
     ----------
     tables
-        For each table the noisy private counts y, the expected counts m, the stddev sigma of the noise, and the number
-        of cells that may differ (`bias`).
+        For each table the noisy private counts y, the expected counts m, the noise stddev sigma, and the number of
+        cells that may differ.
     ratio
         The ratio v of public rows that are not smoothed, > 0; see `bias`.
     """
@@ -97,7 +97,7 @@ def smoothed_ratio(tables: Sequence[tuple[FloatArray, FloatArray, float, int]], 
 def combined(counts: FloatArray, expected: FloatArray, stddev: float, *, ratio: float) -> tuple[FloatArray, float]:
     """Return (k,) averages of noisy private counts and public counts, and their root mean square error in rows.
 
-    The weight of a private count is (v m + t) / (v m + t + sigma^2), which is best for a squared difference of v m + t.
+    The weight of a private count is (v m + t) / (v m + t + sigma^2).
 
     Parameters
     ----------

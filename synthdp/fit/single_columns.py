@@ -104,11 +104,11 @@ def _density_of(
 ) -> tuple[Axis, FloatArray] | None:
     """Return a column's axis and its estimated rows in each cell, (cells,), from linear queries that are no tables.
 
-    ``None`` if no query tells its cells apart.
+    Return ``None`` if no query distinguishes its cells.
 
-    With features A of N points, drawn uniformly, and answers b with noise of standard deviation s, the weights 1 +
-    A'(AA'/N + s²)^-1 (b - mean of A) are the nearest to 1 in squares at the least sum of squares and squared misfits.
-    The chance of drawing the points is part of s.
+    Let A be the features of N points, drawn uniformly, and b the answers, with noise of standard deviation s.  The
+    weights 1 + A'(AA'/N + s²)^-1 (b - mean of A) minimise their squared distance from 1 plus the squared residuals over
+    s².  The sampling error of the points is part of s.
     """
     for one in measured:
         queries = one.queries

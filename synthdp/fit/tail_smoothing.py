@@ -24,8 +24,8 @@ cells may all be empty.  A larger value takes more of a tail for noise; a smalle
 not measured."""
 
 APART = 3.5
-"""A cell that differs from the smooth curve by more than this many standard deviations of the noise is a point mass and is
-not smoothed.  A larger value smooths smaller point masses away; a smaller one keeps noise as point masses.  Tuned; not
+"""A cell that differs from the smooth curve by more than this many stddevs of the noise is a point mass: it is not
+smoothed.  A larger value smooths smaller point masses away; a smaller one keeps noise as point masses.  Tuned; not
 measured."""
 
 RISING = 1e3

@@ -103,15 +103,16 @@ class Estimate:
     def interval(self, level: float = 0.95) -> tuple[float | FloatArray, float | FloatArray]:
         """Return the ends of a confidence interval: normal noise plus the truncation error on both sides.
 
-        The noise of an answer is a sum over many coordinates and close to normal. Where it is divided by a noisy
-        number of rows, the ends are Fieller's (1954): those r for which A - r N is within its own noise, all numbers if
-        N may be 0.
+        The noise of an answer is a sum over many coordinates and close to normal.  If the answer A is divided by a
+        noisy number of rows N, the ends are Fieller's (1954): all r for which A - r N is within its own noise.  These
+        are all numbers if N may be 0.
 
         Notes
         -----
-        With v = A / N, a and t the standard deviations of A and N over N, and z the quantile, (v - r)^2 <= z^2 (a^2 + r^2
-        t^2) for r between (v -+ z sqrt(a^2 (1 - z^2 t^2) + v^2 t^2)) / (1 - z^2 t^2), where z t < 1.  The noise of N
-        is one number's, perhaps Laplace: t is scaled so that z t is the larger one of its quantile and the normal one.
+        With v = A / N, a and t the standard deviations of A and N over N, and z the quantile, (v - r)^2 <= z^2 (a^2 +
+        r^2 t^2) for r between (v -+ z sqrt(a^2 (1 - z^2 t^2) + v^2 t^2)) / (1 - z^2 t^2), where z t < 1.  The noise of
+        N is one number's, perhaps Laplace: t is scaled so that z t is the larger one of its quantile and the normal
+        one.
 
         Raises
         ------

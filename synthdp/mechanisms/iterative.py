@@ -76,21 +76,21 @@ def interact(
     *,
     asked: LinearQueries | Support,
 ) -> QueryOutcome:
-    """Answer one query: compare the hypothesis's guess with the table privately, and update it if it is far off.
+    """Answer one query: compare the model's guess with the table privately, and update the model if the guess is far off.
 
-    Returns the guess, whether it was compared, and the noisy answer where it was off.  Costs nothing beyond what the
-    watch (an open sparse vector) cost, once for all steps.
+    Returns the guess, whether it was compared, and the noisy answer if it was off.  Costs nothing beyond the cost of
+    the watch (an open sparse vector session), once for all steps.
 
     Parameters
     ----------
     construction
-        The public hypothesis, which an update changes in place.
+        The public model (hypothesis), which an update changes in place.
     watch
         The open sparse vector.
     query
         The query, in the form that the construction takes.
     asked
-        The same query as the watch takes it.
+        The same query in the form that the watch takes.
     """
     guess = construction.guess(query)
     if watch.exhausted:

@@ -185,13 +185,12 @@ def _values(domain: Domain, term: Term, column: int) -> FloatArray:
 
 
 def _stddev(problem: FitProblem, weights: FloatArray) -> float:
-    """Return the mean stddev of a fitted weight, a share of the rows, from a linear approximation of the fit.
+    """Return the mean stddev of a fitted weight, a fraction of the rows, from a linear approximation of the fit.
 
-    It is the noise of the pair's fitted table.
-
-    Answers met within the free band do not move the weights.  With A the features of the others, less their means, a
-    change of their averages by db moves the weights by W A'(A W A')⁻¹ db; what these averages cannot tell apart is
-    limited by their noise.
+    It is the noise of the pair's fitted table.  Answers met within the fit's insensitive band do not change the
+    weights.  Let A be the features of the other answers, less their means, and W the weights.  A change of these
+    averages by db changes the weights by W A'(A W A')⁻¹ db.  Directions that the averages do not determine are limited
+    by their noise.
     """
     averages = problem.A @ weights
     pulling = np.abs(averages - problem.b) >= PULLING * np.asarray(problem.insensitive)

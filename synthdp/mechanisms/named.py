@@ -1,7 +1,7 @@
-"""The mechanisms that have a name: what each is made by, and which settings it takes.
+"""The mechanisms that have a name: the class of each, and the settings that it takes.
 
-The table below, and what the works register, are the only places that know.  What a mechanism does not take is refused in
-one sentence, before anything is spent; which values a setting may have, the mechanism's own constructor says.
+The table below, and the registered works, are the only lists of them.  A setting that a mechanism does not take is
+refused before anything is spent.  The mechanism's own constructor checks values.
 """
 
 from __future__ import annotations

@@ -323,8 +323,8 @@ def _terms(loss: PrivacyLoss, mechanism: object, *schemas: Schema) -> tuple[type
 def discovery_part(budget: PrivacyLoss, share: float) -> PrivacyLoss:
     """Return the part of a budget that discovery may cost.
 
-    It is ``share`` of the budget.  In Gaussian DP it is ``share`` of mu squared, because mu squared adds up, and all of
-    delta, because only the thresholds that find levels use it.
+    It is ``share`` of the budget.  In Gaussian DP it is ``share`` of mu squared, because mu squared adds up.  All of
+    delta is included, because only the thresholds that find levels use it.
 
     Parameters
     ----------

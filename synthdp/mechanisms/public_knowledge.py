@@ -1,6 +1,6 @@
-"""What is public already, as the adaptive plan asks for it: rows of another table, and exact totals.
+"""The public knowledge that the adaptive plan uses: rows of another table, and exact totals.
 
-The plan's only door to both.  Without either every method returns what it was given.
+The plan uses both through this module only.  Without public knowledge every method returns its input.
 """
 
 from __future__ import annotations

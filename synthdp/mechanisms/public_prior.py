@@ -50,9 +50,9 @@ passes bring the margins of public rows nearer to the noisy ones, but take longe
 
 ALONE, LEAST_ALONE = 0.5, 0.005
 """Fraction of the fitted rows that come from a model of the noisy answers without public rows.  It is ALONE times the
-weight of these answers, and at least LEAST_ALONE, so that no cell with noisy counts is without rows.  Tuned: on Adult's
-published sample fractions of 0, .15, .3, .5 had three-way errors of .055, .053, .0525, .053 at epsilon 1 and .066,
-.065, .066, .068 at .3."""
+weight of these answers, and at least LEAST_ALONE, so that no cell with noisy counts is without rows.  Tuned on Adult's
+published sample with fractions of 0, .15, .3, .5: three-way errors of .055, .053, .0525, .053 at epsilon 1; .066, .065,
+.066, .068 at .3."""
 
 SEED = 0
 """Seed of the random smoothing of public rows, fixed so that its result is the same each time.  A convention."""
@@ -121,10 +121,11 @@ def fit_with_public(
 
     Also return ``alone()`` if a wide table is fitted by groups of columns, or if no public columns are related.
 
-    The fit minimises the relative entropy to smoothed public rows, times their effective number, plus the squared
-    deviations from noisy tables, divided by the variance of their noise.  This is the posterior mode under a Dirichlet
-    prior around the public table.  Each noisy table itself estimates the effective number (`fit.public_shrinkage`).
-    The more weight noisy tables get, the more rows of the model fitted without public rows are added.
+    The objective has two terms.  One is the relative entropy to smoothed public rows, times their effective number.
+    The other is the squared deviation from noisy tables, divided by the variance of their noise.  This is the
+    posterior mode under a Dirichlet prior around the public table.  Each noisy table itself estimates the effective
+    number (`fit.public_shrinkage`).  The more weight noisy tables get, the more rows of the model fitted without public
+    rows are added.
 
     Parameters
     ----------

@@ -249,12 +249,11 @@ def ask(
     parts
         Fraction of the squared privacy cost of each.
     stage, factor, mu
-        The periods in which they are asked, the matrix by which these share noise, and the cost of the first period's
-        answers in Gaussian DP.
+        The periods, the matrix by which they share noise, and the cost of the first period's answers in Gaussian DP.
     note
         A sentence for a receipt on who chose the tables.
     public
-        Rows of a public table, which the fit trusts as far as the answers agree with them; or ``None``.
+        Rows of a public table, weighted in the fit by how well the answers agree with them; or ``None``.
 
     Returns
     -------

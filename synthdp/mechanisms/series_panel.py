@@ -1,4 +1,4 @@
-"""Synthetic persons of a panel who live on: each period every one of them is extended by a state, as the noisy counts say.
+"""Synthetic persons of a panel over time: in each period every person gets one more state, in the noisy counts' proportions.
 
 Bun, Gaboardi, Neunhoeffer, Zhang 2023 (arXiv:2306.07884), algorithm 1, for any number of states.  Post-processing.
 """

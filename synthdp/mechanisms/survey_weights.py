@@ -1,8 +1,8 @@
-"""What the rows of each class of a survey weight stand for: asked before a table is made, and then known of its column.
+"""The mean weight of each class of a survey weight, measured before a table is made and stored in the column's declaration.
 
-A release with weights is an ordinary one of a table whose weight is a column in classes.  What is measured besides is the
-mean of each class, from two noisy histograms of its own.  No amplification by the design of the survey is claimed
-(arXiv 2408.07006): rows are protected as if everybody knew who was asked.
+A release with weights is an ordinary release of a table in which the weight is a column of classes.  In addition, two
+noisy histograms of the weight measure the mean of each class.  No amplification by the design of the survey is claimed
+(arXiv 2408.07006): rows are protected as if everybody knew who was in the survey.
 """
 
 from __future__ import annotations

@@ -49,13 +49,12 @@ SINGLE = 64
 frequent values, because the release finds them.  Derived from the release's first counts."""
 
 MOST_HEAPS, FEWEST_ROWS, HEAP, LARGE_HEAP, HEIGHT = 20, 20, 0.005, 0.05, 10
-"""Limits on the frequent numbers that a draft lists as special, at most `MOST_HEAPS` of them.  Tolerances; not
-measured.
+"""A draft lists at most `MOST_HEAPS` frequent numbers as special values.  A number needs `FEWEST_ROWS` rows, `HEIGHT`
+times the rows of an even spread over the range, and the fraction `LARGE_HEAP` of the rows.  If nearly the whole range
+is empty, the fraction `HEAP` is enough.
 
-Lower limits name more numbers, which could be numbers of single persons; higher ones leave real heaps out.
-
-A number needs `FEWEST_ROWS` rows, `HEIGHT` times the rows of an even spread over the range, and the fraction
-`LARGE_HEAP` of the rows.  If nearly the whole range is empty, the fraction `HEAP` is enough."""
+Lower limits list more numbers, which could be numbers of single persons; higher ones miss real point masses.
+Tolerances; not measured."""
 
 TOLERANCE = 1e-7
 """Relative error of a number that was stored in 32 bits; digits below it are ignored.  A tolerance."""

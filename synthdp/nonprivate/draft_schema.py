@@ -71,7 +71,7 @@ _UNNAMED = re.compile(r"Unnamed: \d+")  # as pandas calls a column without a nam
 """Name that pandas gives a column without a name, such as an index; if its values all differ, a draft leaves it out."""
 
 _NO_ROWS = "the table has no rows, so no schema can be drafted: give a table with rows"
-"""What an error says of a table without rows."""
+"""The text of an error for a table without rows."""
 
 ABOUT = (
     "A DRAFT, read off the table itself: it is as private as the table, and nothing may be released with it yet. Go through "

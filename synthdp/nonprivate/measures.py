@@ -141,8 +141,8 @@ def correlation_error(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schem
 def boosting_auc(train: pd.DataFrame, test: pd.DataFrame, schema: Schema, target: str) -> float:
     """Return the AUC on the rows ``test`` of gradient boosting trained on ``train``.
 
-    With more than two classes it is the mean over classes of one class against the rest.  It is .5 if there is nothing
-    to tell apart: ``train`` has a single class, or ``test`` has rows of one class only, or of none that was learned.
+    With more than two classes it is the mean over classes of the AUC of one class against the others.  It is .5 if
+    ``train`` has a single class, or if ``test`` has rows of one class only or none of a learned class.
     """
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.metrics import roc_auc_score

@@ -1,6 +1,7 @@
-"""The sparse vector technique without rows: the noise of a watch, what it costs, and what an answer says.
+"""The sparse vector technique without rows: the noise of a session, its cost, and the meaning of an answer.
 
-Statement and proof: ``docs/proofs/sparse-vector.md``.  What compares rows with guesses is on the curator's side.
+Statement and proof: ``docs/proofs/sparse-vector.md``.  The code that compares rows with guesses is
+`curator.sparse_vector`.
 """
 
 from __future__ import annotations

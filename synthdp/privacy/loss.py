@@ -1,4 +1,4 @@
-"""Privacy losses as values: how much two neighbouring tables may be told apart.
+"""Privacy losses as values: how well two neighbouring tables can be distinguished.
 
 An epsilon alone is `PureDP`; with a delta it is `ApproxDP`.  `ZCDP` and `GaussianDP` are the currencies of programs
 that ask many questions with Gaussian noise.

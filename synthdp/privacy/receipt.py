@@ -253,19 +253,20 @@ class Receipt:
     Parameters
     ----------
     total
-        The whole loss, fixed before any row was read; the items add up to no more.
+        The whole loss, fixed before any row was read; all items together cost at most this.
     adjacency
-        The neighbours that it holds for.
+        The neighbouring relation that the loss is stated for.
     items
         The steps in order.
     assumptions
-        What the promise rests on, as the curator wrote it: whom it protects, what was declared, from which source.
+        Sentences on the guarantee: whom it protects, and which declarations it relies on, with their sources.
     notes
-        What a reader should know of the output, as the mechanism and the façade wrote it.
+        Sentences on the output for its readers.
     versions
         Versions of the packages that made the noise and the accounting.
     ledger, dataset, entries
-        Where the spend is recorded, if anywhere, and under which numbers; the file by its name, without its folder.
+        Name of the ledger's file without its folder, name of the data set in it, and numbers of the entries; if there
+        is a ledger.
     """
 
     total: PrivacyLoss

@@ -1,11 +1,11 @@
-"""How the noise of many periods is shared: a lower triangular matrix of whole numbers, and what it costs a unit.
+"""How many periods share noise: a lower triangular matrix F of whole numbers, and its cost to a unit.
 
-The sums x_s of a statistic over the rows of period s are never noised one by one.  What is answered in period t is
-y_t = sum over s <= t of F_ts x_s, plus fresh noise.  All y together say x = F^-1 y, and prefix sums x_1 + ... + x_t with
-far less noise than sums of single noisy answers have (Denisov, McMahan, Rush, Smith, Thakurta 2022).  A unit whose rows
-lie in the periods P moves y by at most the root of 1_P' |F'F| 1_P times what it moves a single sum.
+The sum x_s of a statistic over the rows of period s never gets noise by itself.  The answer in period t is y_t = sum
+over s <= t of F_ts x_s, plus fresh noise.  All answers y determine x = F^-1 y.  Prefix sums x_1 + ... + x_t then have
+far less noise than sums of single noisy answers (Denisov, McMahan, Rush, Smith, Thakurta 2022).  A unit with rows in
+the periods P changes y by at most sqrt(1_P' |F'F| 1_P) times its change of a single sum.
 
-Arithmetic of matrices; knows no rows.
+Arithmetic of matrices, without rows.
 """
 
 from __future__ import annotations

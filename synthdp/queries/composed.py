@@ -1,4 +1,4 @@
-"""Families made of other families: several one after the other, some queries of one, or one of the rows that fit alone."""
+"""Query families made of other families: several one after the other, some queries of one, or one on in-domain rows only."""
 
 from __future__ import annotations
 

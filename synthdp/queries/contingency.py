@@ -34,9 +34,9 @@ tolerance.
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NoisyTable:
-    """A noisy fact about some columns: an estimate of their contingency table, or of its interaction alone.
+    """A noisy table of some columns: estimated counts, or the estimate of their interaction without margins.
 
-    The noise is independent and of one scale in every cell; an interaction's is centred, as its counts are.
+    The noise is independent with one scale in every cell; for an interaction it is centred, as the counts are.
 
     Parameters
     ----------
@@ -47,17 +47,16 @@ class NoisyTable:
     stddev
         Standard deviation of the noise of one cell, in rows, > 0.
     groups
-        For a table of merged codes: for each column of the clique the group of every code, (codes,) each, numbered from 0.
-        Its cells are then the groups'.  ``None`` where no codes were merged.
+        For a table of merged codes: for each column of the clique the group of every code, (codes,) each, numbered from
+        0.  The cells then belong to groups.  ``None`` if no codes are merged.
     alone
-        Whether only its interaction was measured: the counts are then centred along every axis (over the cells that a
-        released row may have, 0 in others), and say nothing of its margins.
+        Whether only the interaction was measured: the counts are then centred along every axis (over the cells that a
+        released row may have, 0 in others), and do not contain margins.
 
     Raises
     ------
     ParameterError
-        If the clique is not strictly increasing, the counts are not finite, or ``stddev`` is not positive
-        and finite.
+        If the clique is not strictly increasing, the counts are not finite, or ``stddev`` is not positive and finite.
     """
 
     clique: Clique

@@ -1,11 +1,11 @@
-"""The rows of persons, table by table: what record maps over a person are made of.
+"""The rows of persons, table by table, from which statistics of persons are computed.
 
-The same class holds private persons, decoded from their records inside a statistic, and synthetic ones, so that a model
-is compared with what was measured and with nothing else.
+One class holds private persons, decoded from their records inside a statistic, and synthetic persons.  So a model is
+compared with exactly the statistics that were measured.
 
 Rows of one parent row without an order, such as members of a household, make pairs.  All pairs of a person count as one
-together: each of its k pairs counts 1 / k.  Of many rows only the first few, by the hash that numbers them, make pairs: they
-are as good as any others, and a weight stays a whole number.
+together: each of its k pairs counts 1 / k.  Only the first few of many rows make pairs, so that weights stay whole
+numbers.  A hash numbers the rows, so the first are as good as any.
 """
 
 from __future__ import annotations

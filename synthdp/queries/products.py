@@ -261,8 +261,8 @@ class TellsTables(Protocol):
     def sums_of(
         self, names: Sequence[str], answers: Answers, stddev: float, *, rows: tuple[float, float]
     ) -> ProductSums | None:
-        """Return what (k,) noisy answers say of the table of some columns, in this order; ``None`` if too little.
+        """Return the noisy table of some columns, in this order, from (k,) noisy answers; ``None`` if they are not enough.
 
-        ``rows`` is the number of rows with its standard deviation, for a family that leaves it out.
+        ``rows`` is the number of rows and its standard deviation, for a family that does not measure it.
         """
         ...

@@ -99,10 +99,10 @@ class Obedience:
         return indices
 
     def names_values(self, table: str, column: str) -> bool:
-        """Return whether a rule between two tables other than a comparison uses a column.
+        """Return whether a column has a rule between two tables that names values, such as a forbidden combination.
 
-        Such a rule names values and is checked by grid point only.  The column's rows then take the roundest value of
-        each grid point, which need not be drawn.
+        Comparisons name none.  A rule that names values is checked by grid point only.  So the column's rows take the
+        roundest value of each grid point, which is the value that the rule names.
         """
         conditions = self.layout.schema.conditions
         return any((table, column) in (one.above, one.below) and not _compares(one) for one in conditions)

@@ -102,7 +102,7 @@ class SyntheticModel:
     ) -> SyntheticModel:
         """Return a model of tables in the schema's default format.
 
-        Without ``refinements`` the fine bins are the coarse bins.  The other parameters are those of the class.
+        Without ``refinements`` the fine bins are the coarse bins.  The other parameters are fields of the class.
         """
         if refinements is None:
             refinements = tuple(map(Refinement.trivial, domain.axes))

@@ -1,7 +1,7 @@
-"""What every column type answers about itself, and the list of the types that there are.
+"""What every column type must implement, and the register of the types.
 
-The rest of the package asks a column these questions, so that a new type is one class with `register` above it.  Only
-what proposes types (drafts and discovery) names the classes.
+The rest of the package uses only these methods, so that a new type is one class with `register` above it.  Only code
+that proposes types (drafts and discovery) names the classes.
 """
 
 from __future__ import annotations
@@ -169,23 +169,23 @@ Support: TypeAlias = Levels | Steps | Interval | Fresh
 
 
 class Column(ABC):
-    """What is publicly known about one column: a frozen dataclass of settings that answers the questions below.
+    """The public declaration of one column: a frozen dataclass of settings, with the methods below.
 
     Attributes
     ----------
     quantity
-        What a value is.  It says how the columns of a table are read and built: ``"number"``; ``"moment"``, in
-        microseconds since 1970 UTC; ``"length"`` of time, in microseconds; ``"clock"``, a time of day in microseconds since
-        midnight; ``"label"``; ``"truth"``, the labels false and
-        true; ``"name"``, of a row or a person, which is not read.
+        The kind of a value, which decides how columns of a table are read and built.  ``"number"``; ``"moment"``, in
+        microseconds since 1970 UTC; ``"length"`` of time, in microseconds; ``"clock"``, a time of day in microseconds
+        since midnight; ``"label"``; ``"truth"``, the labels false and true; ``"name"``, of a row or a person, which is
+        not read.
     ordered
         Whether values have an order.
     whole
-        Whether the numbers are whole ones.
+        Whether the numbers are whole.
     holds
-        Text on what the values are, for messages.
+        Words for the values, for messages.
     nullable
-        Whether a missing value is a value of its own.
+        Whether a missing value is a separate value.
     source
         Source of the bounds or levels.
     """

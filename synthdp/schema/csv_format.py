@@ -1,4 +1,4 @@
-"""How the fields of a text file are told apart and which of them are missing: public, and part of a schema."""
+"""The format of a text file: how fields are separated, and which are missing.  It is public and part of a schema."""
 
 from __future__ import annotations
 

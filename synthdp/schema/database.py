@@ -501,9 +501,9 @@ def _relation_of(document: object, *, source: str) -> Relation:
 
 
 def is_database(given: object) -> bool:
-    """Return whether a schema that a user gave is one of several tables, without a check of what it says.
+    """Return whether a schema that a user gave is one of several tables, without a check of its content.
 
-    It may be an object, a JSON document or a path; False for a file that cannot be read.
+    It may be an object, a JSON document or a path; return False for a file that cannot be read.
     """
     if isinstance(given, (str, PathLike)):
         try:

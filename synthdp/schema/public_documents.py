@@ -1,6 +1,6 @@
-"""Schema documents from what is published about a table: a JSON Schema, or a data dictionary.  No row is looked at.
+"""Schema documents from a published description of a table: a JSON Schema, or a data dictionary.  No row is read.
 
-What the publication leaves open (a bound, a list of levels) stays open, with a comment that says so.
+If the publication states no bound or list of levels, it stays undeclared, with a comment.
 """
 
 from __future__ import annotations

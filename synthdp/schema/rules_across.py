@@ -1,7 +1,7 @@
-"""Rules of a database: what may be declared, and what is refused.  Knows schemas, no row.
+"""Rules of a database: which may be declared, and which are refused.  They depend on schemas alone.
 
-A rule names columns as ``table.column``.  It has one table's kinds: conditions on two columns, of one table or of
-which one is in a table above the other's, and columns that are computed; and rules between the rows of one parent row.
+A rule names columns as ``table.column``.  There are rules on two columns, of one table or of a table and one above it.
+There are columns computed from others, and rules between the rows of one parent row.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rules between the rows of one parent row: what may be declared, and what is refused.  Knows schemas, no row.
+"""Rules between the rows of one parent row: which may be declared, and which are refused.  They depend on schemas alone.
 
 They name one column of a child table as ``table.column``.  Rules between columns of one row are in
 `synthdp.schema.constraints`.

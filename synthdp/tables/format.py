@@ -57,13 +57,13 @@ class TableFormat:
     def of(cls, source: Source, schema: Schema) -> TableFormat:
         """Return the format of a source's table for the columns of a schema; for files it is pandas with default types.
 
-        It looks at names and types only.  A dataframe's type that cannot tell the declared values apart is replaced by
-        the default.
+        Only names and types are read.  If a dataframe's type cannot distinguish the declared values, the default type
+        takes its place.
 
         Raises
         ------
         DataError
-            If a column's type cannot hold what the schema declares for it, so that nothing is spent in vain.
+            If a column's type cannot hold the declared values; the check comes before any spend.
         """
         arrow = tuple((name, one) for name, one in arrow_types(source).items() if name in schema.outputs)
         if not isinstance(source, FrameSource):

@@ -104,10 +104,10 @@ class _Counted:
 
 
 def _counted(measurements: Sequence[Measurements], term: Term) -> _Counted | None:
-    """Return the counts of a person's attribute from all its noisy tables; ``None`` without one.
+    """Return the noisy counts of a person's attribute from all its noisy tables; ``None`` if no table has it.
 
-    A question about this attribute alone needs no model.  The counts are over the finest bins that the tables tell
-    apart.
+    A question about this attribute alone then needs no model.  The counts are over the finest bins that the tables
+    distinguish.
     """
     found: list[tuple[Axis, FloatArray, float]] = []
     for layout, table, noisy, stddev in noisy_person_tables(measurements):

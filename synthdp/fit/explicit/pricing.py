@@ -29,7 +29,7 @@ tolerance."""
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Priced:
-    """Distinct grid points, those of highest score first, and an upper bound on the scores of all grid points.
+    """Distinct grid points, the highest score first, and an upper bound on the scores of all grid points.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ class CoordinateAscent:
     def price(
         self, basis: ProductBasis, y: FloatArray, *, incumbents: Codes, threshold: float, count: int, rng: Generator
     ) -> Priced:
-        """Return the points where the ascents ended, those of highest score first; see `Pricer.price`.
+        """Return the points where the ascents ended, the highest score first; see `Pricer.price`.
 
         They are local maxima, which bound no other score: the bound is infinite.
         """

@@ -239,8 +239,8 @@ def _of_one_table(
 
 
 WORTH = 0.5
-"""The gain of a table is its noisy distance from the model, less this fraction of its noise (the stddev of a cell, summed
-over cells).  A larger value measures fewer tables with less noise each; a smaller one also measures weaker relations.
+"""The gain of a table is its noisy distance from the model, less this fraction of its noise: the sum of all cells'
+stddevs.  A larger value measures fewer tables with less noise each; a smaller one also measures weaker relations.
 Tuned; not measured."""
 
 MEAN_ABS = math.sqrt(2 / math.pi)
@@ -248,8 +248,8 @@ MEAN_ABS = math.sqrt(2 / math.pi)
 """
 
 CLEARLY = 2.0
-"""A relation is measured again with more budget if its squared distance from the model exceeds the mean that noise gives
-by this many standard deviations.  A larger value spends on fewer, stronger relations.  A convention."""
+"""A relation is measured again with more budget if its squared distance from the model is this many standard deviations
+above the mean of noise alone.  A larger value spends on fewer, stronger relations.  A convention."""
 
 LOST = 0.2
 """If a table's noise exceeds its gain, measuring it is assumed to lose at most this fraction of the gain, since noisy
@@ -266,9 +266,9 @@ def beyond_shared(gains: FloatArray, tables: Sequence[PersonTable], counts: Mapp
     """Return the gains of tables without the part that all tables with one axis share, and that most of them cannot repair.
 
     For example, the model does not know that short policies have few claims.  Then all tables of a policy's length and
-    an attribute of its claims have the same error, but only the table of its length and its number of claims repairs
-    it.  Some pairs are always unrelated, so a low quantile of the gains of such tables estimates the shared part.  It
-    is subtracted from each, and added to the table that repairs it.
+    an attribute of its claims have the same error.  Only the table of its length and its number of claims repairs it.
+    Some pairs are always unrelated, so a low quantile of the gains of such tables estimates the shared part.  It is
+    subtracted from each, and added to the table that repairs it.
 
     Parameters
     ----------

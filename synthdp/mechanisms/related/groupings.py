@@ -37,8 +37,8 @@ MORE_OF_STEPS = 2
 More follow a value from row to row more closely, with more noise in the table.  Tuned; not measured."""
 
 PAIR_NOISE = 0.03
-"""Groups in tables of two attributes are the finest for which a table's mean absolute noise, summed over cells, is below
-this fraction of all persons.  A larger value allows finer groups with noisier tables.  Tuned; not measured."""
+"""Tables of two attributes have the finest groups for which the mean absolute noise, summed over cells, is below this
+fraction of all persons.  A larger value allows finer groups with noisier tables.  Tuned; not measured."""
 
 
 def fineness(persons: float, noise: float) -> dict[Fineness, int]:

@@ -66,14 +66,14 @@ from synthdp.sampling.possible_rules import check_rules
 from synthdp.schema.database import DatabaseSchema
 
 UNUSUAL, COUNTS, ONE_WAYS, STAYS, SCREENING, CHOSEN = 0.01, 0.06, 0.2, 0.3, 0.1, 0.33
-"""Shares of the budget for unusual persons (no root row or several), numbers of child rows, one-way tables, each attribute
-against itself in another row, scores of other tables, and tables chosen by score.  More for one of them makes its
-tables better and the others noisier.  Tuned; not measured."""
+"""Shares of the budget for six steps: unusual persons (no root row or several), numbers of child rows, one-way tables.
+Then each attribute against itself in another row, scores of other tables, and tables chosen by score.  More for one of
+them makes its tables better and the others noisier.  Tuned; not measured."""
 
 THREES = 0.4
-"""Fraction of the budget for chosen tables that goes to tables of three attributes and their scores, if the gain of any
-can exceed its noise: .13 of the whole budget.  More finds more effects of two attributes together on a third, and makes
-tables of two noisier.  Tuned; not measured."""
+"""Fraction of `CHOSEN` for tables of three attributes and their scores, if the gain of any can exceed its noise: .13 of
+the whole budget.  More finds more effects of two attributes together on a third, and makes tables of two noisier.
+Tuned; not measured."""
 
 MANY = 40
 """Number of two-attribute tables for which the number of groups is chosen; about as many are usually measured.  A larger

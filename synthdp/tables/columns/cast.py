@@ -1,6 +1,6 @@
-"""Released values brought into what a column's type can hold, without leaving the declared range.
+"""Converts released values to the values that a column's type can hold, within the declared range.
 
-Shared by the builders of all dataframe libraries; it knows none of them.
+The builders of all dataframe libraries use it; it depends on none of them.
 """
 
 from __future__ import annotations

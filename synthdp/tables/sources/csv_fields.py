@@ -209,7 +209,7 @@ def header_names(fields: Sequence[str], where: str) -> tuple[str, ...]:
     Raises
     ------
     DataError
-        If no column has a name, or two have the same; it says where they stand and quotes none.
+        If no column has a name, or two have the same name; the message has their positions and quotes no name.
     """
     names = tuple(field if field.strip() else "" for field in fields)
     if not any(names):
@@ -268,10 +268,10 @@ _WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def detected(path: str | PathLike[str], known: CsvFormat) -> CsvFormat:
-    """Return a CSV format whose delimiter and encoding, where unknown, are guessed from the file's header line alone.
+    """Return a CSV format whose delimiter and encoding, if unknown, are guessed from the file's header line alone.
 
-    Other lines are private, and must not decide how the file is read.  ``known`` says what is known; its texts for
-    missing values are kept.
+    Other lines are private, and must not decide how the file is read.  ``known`` holds the known settings; its texts
+    for missing values stay.
 
     Raises
     ------

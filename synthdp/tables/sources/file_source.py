@@ -110,7 +110,7 @@ def document_text(path: Path, source: str, encoding: str = "utf-8-sig") -> str:
 def document_lines(path: Path, source: str, told: CsvFormat) -> list[list[str]]:
     """Return the lines of a data dictionary in a CSV file, each a list of its fields' texts.
 
-    It is read as ``told`` says; a delimiter that this leaves open is guessed from the header.
+    The format is ``told``; a delimiter that it does not set is guessed from the header.
 
     Raises
     ------

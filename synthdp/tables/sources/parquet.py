@@ -1,6 +1,6 @@
 """Parquet and Arrow files as sources of rows: one file, several, a glob or a folder with partitions, in bounded memory.
 
-No type is inferred from values: files say their types, partitions are texts until the schema says what they are.
+No type is inferred from values.  Files declare their types; partitions are texts unless the schema declares a type.
 """
 
 from __future__ import annotations

@@ -513,7 +513,7 @@ _LACKS = (
 
 
 def _check_workers(session: Any) -> None:
-    """Raise DataError, which says what is missing, if a session's executors cannot run synthdp.
+    """Raise DataError, with a list of what is missing, if a session's executors cannot run synthdp.
 
     It runs one small job, once a session, before anything is spent.
 

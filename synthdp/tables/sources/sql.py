@@ -145,7 +145,7 @@ class SqlSource:
         return self._typed(name).can_hold(label, name)
 
     def is_untyped(self, name: str) -> bool:
-        """Return whether the values alone tell a column's type: SQLite's types bind no value, other drivers tell none."""
+        """Return whether only values determine a column's type: SQLite's types bind no value, some drivers report none."""
         return self._dialect not in WORDS and self._columns[name].shown is None
 
     @property

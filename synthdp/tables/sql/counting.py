@@ -191,7 +191,7 @@ def _search(index: str, ends: Sequence[int], cells: Sequence[int]) -> str:
 
 
 def _groups(shape: Sequence[int], cliques: Sequence[Clique]) -> list[Clique]:
-    """Return sets of columns to count together, such that every clique's marginal can be summed from one of them.
+    """Return sets of columns to count together; every clique's marginal can be summed from the table of one of them.
 
     Counting few large tables takes fewer passes over the rows than many small ones.
     """

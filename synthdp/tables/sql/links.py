@@ -1,6 +1,6 @@
-"""Connections to databases by ADBC, by any DBAPI driver, and to DuckDB: what each is asked, and how rows come from it.
+"""Connections to databases by ADBC, by any DBAPI driver, and to DuckDB: their queries, and how rows are fetched.
 
-A link is one transaction: all that is read through it is of one moment, where the database can promise that.
+A link is one transaction: all its queries see the rows of one moment, if the database can guarantee that.
 """
 
 from __future__ import annotations

@@ -138,9 +138,9 @@ def coding(
 
 
 def _counting(schema: Schema) -> str:
-    """Return an example query that counts marginals of neighbouring columns, as a release makes them of chosen ones.
+    """Return an example query that counts marginals of neighbouring columns, as a release counts chosen marginals.
 
-    Of a single column it counts that alone.
+    For a single column it counts that column.
     """
     domain = domain_of(schema, bins=BINS)
     pairs: list[Clique] = [(j, j + 1) for j in range(len(domain) - 1)] or [(0,)]

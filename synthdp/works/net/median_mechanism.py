@@ -38,7 +38,7 @@ from synthdp.works.net.private_multiplicative_weights import check_updates
 
 @dataclass(frozen=True, slots=True)
 class MedianMechanism(HasPrivacyCost):
-    """Answer each query with the median over all small tables that are still consistent; halve them at a wrong guess.
+    """Answers each query with the median over all small tables that are consistent so far; wrong guesses rule out half.
 
     Costs ``spend`` when a session is opened, for the curator's neighbours, however many queries are asked.
 
@@ -49,14 +49,14 @@ class MedianMechanism(HasPrivacyCost):
     size
         m, rows of the small tables; at most `MAX_CANDIDATES` such tables (multisets of cells) are listed.
     max_updates
-        c, how many wrong guesses can be found; default: log2 of the number of multisets, after which one is left.
+        c, number of wrong guesses that can be found; default: log2 of the number of multisets, after which one is left.
     threshold
-        Largest error of a guess that gets no noisy answer, in rows; default: the least at which few noisy answers are
-        due to noise alone.
+        Largest error of a guess without a noisy answer, in rows; default: the least value that noise alone seldom
+        exceeds.
     queries
-        About how many queries will be asked; sets the default threshold.
+        Approximate number of queries that will be asked; sets the default threshold.
     total_share
-        Share of the spend for the number of rows, where it is private.
+        Share of the spend for the number of rows, if it is private.
     alarm_share
         Share of the rest of the spend for finding wrong guesses.
     spend

@@ -35,7 +35,7 @@ from synthdp.works.net.online import (
 
 @dataclass(frozen=True, slots=True)
 class PrivateMultiplicativeWeights(HasPrivacyCost):
-    """Answer linear queries as they come, from weights on all cells that learn from every wrong guess.
+    """Answers linear queries as they arrive, from weights on all cells that are updated after every wrong guess.
 
     Costs ``spend`` when a session is opened, for the curator's neighbours, however many queries are asked.
 
@@ -44,34 +44,22 @@ class PrivateMultiplicativeWeights(HasPrivacyCost):
     domain
         Columns and cells, or the columns by name, or ``None`` for all columns; all cells are listed.
     max_updates
-        c, how many wrong guesses can be found.
+        c, number of wrong guesses that can be found.
     threshold
-        Largest error of a guess that gets no noisy answer, in rows; default: the least at which few noisy answers are
-        due to noise alone.
+        Largest error of a guess without a noisy answer, in rows; default: the least value that noise alone seldom
+        exceeds.
     queries
-        About how many queries will be asked; sets the default threshold.
+        Approximate number of queries that will be asked; sets the default threshold.
     replay
         Evaluations of the L1 fit to all noisy answers, after each noisy answer; 0 for the paper's single update.
     total_share
-        Share of the spend for the number of rows, where it is private.
+        Share of the spend for the number of rows, if it is private.
     alarm_share
         Share of the rest of the spend for finding wrong guesses.
     spend
         Privacy loss that a session may cost.
     workload
         The marginals that `release` asks for, by the names of their columns; default: all pairs of the domain's.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import pandas as pd
-    >>> import synthdp as sd
-    >>> table = pd.DataFrame(np.random.default_rng(1).random((1000, 3)) < 0.3, columns=["a", "b", "c"])
-    >>> schema = sd.Schema({name: sd.Boolean() for name in table})
-    >>> curator = sd.Curator(table, schema=schema, budget=sd.ApproxDP(1.0, 1e-6))
-    >>> session = sd.PrivateMultiplicativeWeights(max_updates=3).open(curator)
-    >>> len(session.ask([("a", "b"), ("b", "c")]))  # the four cells of each of two tables
-    8
     """
 
     domain: Domain | WorkloadSpec | None = None

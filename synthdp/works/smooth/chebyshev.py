@@ -241,8 +241,8 @@ class ChebyshevTensor(LinearFamily):
         Position of each cell of each axis on [-1, 1]; default: the middles of equal cells.  Points outside count as the
         nearer end, so no choice of points changes the sensitivity.
     growth
-        The noise of a term's average grows as its largest degree to this power, because each term is multiplied by its
-        own whole number (`degree_scales`); 0 for equal noise.
+        The noise of a term's average grows as its largest degree to this power; 0 for equal noise.  Each term is
+        multiplied by its own whole number (`degree_scales`).
     """
 
     domain: Domain
