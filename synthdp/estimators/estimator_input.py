@@ -55,7 +55,7 @@ def input_source(estimator: BaseEstimator, X: Any, *, reset: bool) -> Source:
     Raises
     ------
     DataError
-        If ``X`` is no table, or is known to have no row.
+        If ``X`` is no table, or has no row and its length is known.
     """
     if isinstance(X, Source) or is_spark(X):
         source = source_of(X)
@@ -75,8 +75,8 @@ def checked_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
     Parameters
     ----------
     estimator
-        Remembers the names and the number of columns if ``reset``, else is compared with them.  A list, which has no type,
-        is taken for numbers unless the estimator has a schema, which says what its columns are.
+        Remembers the names and the number of columns if ``reset``, else is compared with them.  Lists are taken for
+        numbers unless the estimator has a schema, which declares its columns.
     X
         A dataframe of any library, an array, or rows in lists; columns of an array are named x0, x1, …
     """
@@ -100,7 +100,7 @@ def checked_array(X: Any, *, typed: bool = False) -> AnyArray:
     X
         An array, or rows in lists.
     typed
-        Whether something else says what the columns of a list are, so that its cells are left as they are.
+        Whether a schema declares the columns.  Then cells of lists stay objects; else they are read as numbers.
 
     Raises
     ------
@@ -131,7 +131,7 @@ def checked_array(X: Any, *, typed: bool = False) -> AnyArray:
 def _of_lists(rows: Sequence[Any]) -> AnyArray:
     """Return lists of rows as an array of objects, (n, d).
 
-    One-dimensional if a row is not a list, which is refused later.
+    It is one-dimensional if a row is not a list; the caller refuses such an array.
     """
     if not all(issubclass(type(row), (list, tuple, np.ndarray)) for row in rows):
         return np.empty(len(rows), object)
@@ -158,9 +158,9 @@ def _of_array(X: Any) -> AnyArray:
 
 
 def numbers_of_cells(array: AnyArray) -> AnyArray:
-    """Return an array of texts or objects as floats, (n, d), NaN where a cell is no number; other arrays as they are.
+    """Return an array of texts or objects as floats, (n, d), NaN for a cell that is no number; other arrays unchanged.
 
-    The dtype so does not depend on private values.
+    So the dtype does not depend on private values.
     """
     if array.dtype.kind not in "OUS":
         return array
@@ -218,7 +218,7 @@ def number_of_labels(X: Any, y: Any) -> int:
     Raises
     ------
     DataError
-        If ``y`` holds none, or, where ``X`` says how many rows it has, not one for every row.
+        If ``y`` is empty, or if the number of rows of ``X`` is known and differs.
     """
     labels, rows = _length(y), _length(X)
     if not labels or rows not in (labels, None):
@@ -266,7 +266,7 @@ def join_label(X: Any, y: Any, *, name: str | None = None, typed: bool = False) 
 def _label_beside(frame: nw.DataFrame[Any], y: Any) -> nw.Series[Any]:
     """Return labels as a column of the frame's library, with a type that does not depend on their values.
 
-    A type that followed from values would show something of them.
+    A type inferred from values would reveal something about them.
     """
     if isinstance(y, pd.Series) and frame.implementation.is_pandas():
         return nw.from_native(y.reset_index(drop=True), series_only=True)

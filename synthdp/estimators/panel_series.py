@@ -1,6 +1,6 @@
 """`PanelSeries`: synthetic persons who continue period by period, under one privacy guarantee.
 
-The curator side adds all noise.
+`curator.panel_room` adds all noise.
 """
 
 from __future__ import annotations
@@ -318,9 +318,9 @@ class PanelSeries:
         )  # fmt: skip
 
     def _met(self, conditions: tuple[str | None, ...]) -> BoolArray:
-        """Return which sequences of a window end with states that meet the conditions, (patterns,).
+        """Return which sequences of a window's states end with states that meet the conditions, (patterns,).
 
-        ``None`` is met by any state, and so is any earlier place of the window.
+        A condition of ``None`` allows any state; so do the periods before the first condition.
         """
         met: BoolArray = np.ones(1, np.bool_)
         anything = np.ones(self._states.count, np.bool_)
@@ -363,9 +363,9 @@ class PanelSeries:
         return np.concatenate(parts, axis=1)
 
     def _noisy(self, period: int) -> FloatArray:
-        """Return the noisy counts of all sequences that end with a period, in real persons, (patterns,).
+        """Return the noisy counts of persons by their sequence of states in the window that ends with a period, (patterns,).
 
-        `padding` is not among them, so a count may be negative.
+        The persons added so that no count is negative (`padding`) are not included, so a count may be negative.
         """
         last = self._checked()
         t = whole("period", period, least=self.window - 1, most=last)

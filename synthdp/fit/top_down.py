@@ -1,9 +1,9 @@
 """Counts of places within places, from the whole down to the finest level, that add up exactly.
 
-For each parent the number of rows of each child, then each table of children by cells: least squares between noisy counts
-and what the parent's shares let expect, made whole.  Each level solves the two programs of the census bureau's TopDown
-algorithm (Abowd et al. 2022; arXiv 2401.18024): the nearest table with given sums, and the nearest in whole numbers.
-Post-processing of noisy counts; knows no row.
+For each parent the number of rows of each child is fitted first, then each table of children by cells.  The fit is
+least squares between noisy counts and the counts expected from the parent's shares, rounded to whole numbers.  Each
+level solves the two programs of the census bureau's TopDown algorithm (Abowd et al.  2022; arXiv 2401.18024): the
+nearest table with given sums, and the nearest in whole numbers.  Post-processing of noisy counts; no row is read.
 """
 
 from __future__ import annotations
@@ -18,14 +18,12 @@ from synthdp.arrays import BoolArray, FloatArray, IntArray
 from synthdp.queries.contingency import project_to_simplex
 
 PRIOR_CHILDREN = 10
-"""Weight of the common variation of all cells when a cell's own variation is estimated, counted in children.  More
-draws cells of few places towards the common variation, less trusts what few places say.  Tuned; not measured.
-"""
+"""Weight of the variance pooled over all cells when one cell's variance over places is estimated, as a number of places.
+A larger value draws cells of few places more towards the pooled variance.  Tuned; not measured."""
 
 LEAST_VARIANCE = 1e-6
 """Least variance of an estimate, as a fraction of the noise's variance, so that no weight is infinite.  A numerical
-tolerance.
-"""
+tolerance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -35,15 +33,15 @@ class NoisyPlaces:
     Parameters
     ----------
     parents
-        (places,) the place of the level above that each lies in.
+        (places,) the place of the level above that holds each.
     rows
         (places,) estimated rows of each place.
     kept
-        (places,) which of them rows may lie in.
+        (places,) whether rows may lie in the place.
     tables
         For each table its (places, k) noisy counts and the standard deviation of their noise.
     possible
-        For each table which cells may hold rows, (places, k).
+        For each table whether its cells may hold rows, (places, k).
     """
 
     parents: IntArray
@@ -62,7 +60,7 @@ class PlaceCounts:
     rows
         (places,) rows of each place.
     tables
-        For each table (places, k) rows, whose sums are ``rows``.
+        For each table (places, k) rows, whose sums over cells are ``rows``.
     """
 
     rows: IntArray
@@ -70,14 +68,14 @@ class PlaceCounts:
 
 
 def descended(whole: PlaceCounts, levels: Sequence[NoisyPlaces]) -> list[PlaceCounts]:
-    """Return whole-number rows of every level, such that children add up to their parent in every table.
+    """Return whole numbers of rows of every level, such that children add up to their parent in every table.
 
     A table for which no whole numbers have the required sums is left out from that level on.
 
     Parameters
     ----------
     whole
-        One place, which holds all.
+        One place that holds all rows.
     levels
         From the coarsest to the finest.
     """
@@ -109,9 +107,10 @@ def _rows_of_children(level: NoisyPlaces, children: IntArray, total: int) -> Int
 
 
 def _table(level: NoisyPlaces, name: int, rows: IntArray, above: IntArray) -> IntArray | None:
-    """Return whole-number rows of all places by the cells of one table, (places, k).
+    """Return whole numbers of rows of all places by the cells of one table, (places, k).
 
-    They add up to ``rows`` of each place and to the parents' table ``above``.  ``None`` if a parent has no solution.
+    They add up to ``rows`` of each place and to the parents' table ``above``.  Return ``None`` if a parent has no
+    solution.
     """
     counts, stddev = level.tables[name]
     shares = above / np.maximum(above.sum(axis=1, keepdims=True), 1)
@@ -139,19 +138,18 @@ def _table(level: NoisyPlaces, name: int, rows: IntArray, above: IntArray) -> In
 
 
 def shrunken(counts: FloatArray, expected: FloatArray, stddev: float) -> tuple[FloatArray, FloatArray]:
-    """Shrink noisy counts towards expected ones.
+    """Return noisy counts shrunk towards expected ones, and the variances of their errors, (places, k) each.
 
-    Return the estimates and the variances of their errors, (places, k) each.
-
-    The posterior mean where x is normal about the expected m with standard deviation c m (Fay and Herriot 1979): c of
-    each cell is told by how far noisy counts lie from m beyond noise, over all places.
+    It is the posterior mean if a count is normal around the expected m with standard deviation c m (Fay and Herriot
+    1979).  The c of each cell is estimated over all places from the squared deviations of noisy counts from m, minus
+    the variance of the noise.
 
     Parameters
     ----------
     counts
         (places, k) noisy counts.
     expected
-        (places, k) what the shares of the places above let expect, >= 0.
+        (places, k) counts expected from the shares of the places above, >= 0.
     stddev
         Standard deviation of the noise of a count.
     """
@@ -168,8 +166,8 @@ def shrunken(counts: FloatArray, expected: FloatArray, stddev: float) -> tuple[F
 def divided(places: PlaceCounts, by: int, relations: Mapping[int, FloatArray]) -> dict[int, IntArray]:
     """Return whole-number tables of places by one column and each other, (places, values, k).
 
-    Their sums are the places' tables.  Nothing is measured of them: within a place the two columns are related as in
-    the whole.  Tables that cannot be made whole are left out.
+    Their sums are the places' tables.  They are not measured: within a place the two columns are related as in the
+    whole.  Tables without a solution in whole numbers are left out.
 
     Parameters
     ----------
@@ -178,7 +176,7 @@ def divided(places: PlaceCounts, by: int, relations: Mapping[int, FloatArray]) -
     by
         A table's name: its column divides the places.
     relations
-        For each other table how its cells go with the values of that column in the whole, (values, k) shares.
+        For each other table its cells' shares at each value of that column, in the whole, (values, k).
     """
     found, values = {}, places.tables[by]
     share = values / np.maximum(places.rows[:, None], 1)
@@ -205,8 +203,8 @@ SETTLED = 1e-7
 """The projections stop when every sum is met to this fraction of all rows.  A numerical tolerance."""
 
 TOGETHER = 10
-"""Number of parents whose tables one linear program rounds.  More make each program slower, fewer make more programs.
-Tuned; not measured."""
+"""Number of parents whose tables one linear program rounds to whole numbers.  More parents make each program slower, fewer
+make more programs.  Tuned; not measured."""
 
 WHOLE = 1e-9
 """A number this close to a whole number counts as whole.  A numerical tolerance."""
@@ -217,20 +215,21 @@ def nearest_tables(
 ) -> FloatArray:
     """Return the tables x >= 0 of given sums with the least sum of (x - target)^2 / variance.
 
-    By Dykstra's alternating projections (1983) onto the tables of given row sums and of given column sums.
+    Dykstra's alternating projections (1983) project onto the tables of given row sums and onto those with given column
+    sums.
 
     Parameters
     ----------
     target
         (parents, children, k) estimates.
     variance
-        (parents, children, k) of their errors, > 0.
+        (parents, children, k) variances of their errors, > 0.
     rows
         (parents, children) sums of each child, >= 0.
     cells
-        (parents, k) sums over children, of the same totals.
+        (parents, k) sums over children, with the same totals.
     possible
-        (parents, children, k) where x may be above 0.
+        (parents, children, k) whether x may be above 0.
     """
     v = np.where(possible, variance, 0.0)
     x = np.where(possible, target, 0.0)
@@ -247,10 +246,10 @@ def nearest_tables(
 
 
 def _onto_sums(target: FloatArray, variance: FloatArray, sums: FloatArray) -> FloatArray:
-    """Project onto numbers >= 0 of given sums, weighted by 1 / variance: a step of Dykstra's projections.
+    """Return the numbers >= 0 of given sums that are nearest to ``target``, weighted by 1 / variance (a projection).
 
-    Along the last axis; ``sums`` has the other axes.  The result is max(target - t * variance, 0) with the right t for
-    each sum.  It is 0 where the variance is 0: no row is possible there.
+    Sums are along the last axis; ``sums`` has the other axes.  The result is max(target - t * variance, 0) with the
+    right t for each sum.  It is 0 if the variance is 0: no row is possible there.
     """
     ratio = np.divide(target, variance, out=np.full(target.shape, -np.inf), where=variance > 0)
     order = np.argsort(-ratio, axis=-1, kind="stable")
@@ -266,14 +265,14 @@ def _onto_sums(target: FloatArray, variance: FloatArray, sums: FloatArray) -> Fl
 def controlled_rounding(tables: FloatArray, rows: IntArray, cells: IntArray) -> IntArray | None:
     """Return whole numbers >= 0 of given sums with the least sum of |x - tables|; ``None`` if the solver finds none.
 
-    A linear program whose vertices are whole, as its matrix is totally unimodular; solved by the simplex of HiGHS.
+    The linear program's vertices are whole, since its matrix is totally unimodular; the simplex of HiGHS solves it.
 
     Parameters
     ----------
     tables
         (parents, children, k) >= 0, whose sums are nearly the given ones.
     rows, cells
-        (parents, children) and (parents, k) sums, in whole numbers, of the same totals.
+        (parents, children) and (parents, k) sums, in whole numbers, with the same totals.
     """
     blocks = [slice(start, start + TOGETHER) for start in range(0, len(tables), TOGETHER)]
     found = [_rounded(tables[some], rows[some], cells[some]) for some in blocks]
@@ -284,7 +283,7 @@ def controlled_rounding(tables: FloatArray, rows: IntArray, cells: IntArray) -> 
 def _rounded(tables: FloatArray, rows: IntArray, cells: IntArray) -> IntArray | None:
     """Return whole-number tables of a few parents, (parents, children, k), near given ones and with given sums.
 
-    One linear program rounds all of them, see `controlled_rounding`.  ``None`` if it finds no exact solution.
+    One linear program rounds all of them, see `controlled_rounding`.  Return ``None`` if it finds no exact solution.
     """
     from scipy.optimize import linprog
     from scipy.sparse import coo_array

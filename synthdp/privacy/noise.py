@@ -1,7 +1,7 @@
-"""Exact noise on integers, drawn from the operating system's entropy: the only module that talks to OpenDP.
+"""Exact noise on integers, drawn from the operating system's entropy: the only module that calls OpenDP.
 
-The curator calls it with exact integer sums and hands out what it returns.  It knows neither tables nor
-budgets, and nothing here can be seeded, so that no caller can repeat a draw.
+The curator passes exact integer sums and gives out the results.  No draw can be seeded, so that no caller can repeat
+one.
 """
 
 from __future__ import annotations
@@ -40,40 +40,40 @@ def version_of(name: str) -> str:
 
 
 LARGEST_VALUE = 2**53
-"""Largest integer that noise is added to; larger ones are clipped.  Clipping never increases a difference of two
-values, so every sensitivity still holds."""
+"""Largest integer that noise is added to; larger ones are clipped.  Clipping never increases a difference of two values,
+so every sensitivity still holds.  A safety limit."""
 
 LARGEST_SCALE = 2.0**53
 """Largest noise scale: a draw then exceeds int64 with probability below e⁻¹⁰⁰⁰.  OpenDP clips such a draw, which is
-post-processing."""
+post-processing.  A safety limit."""
 
 _FIRST_UNBIASED = (0, 14, 2)
-"""First version of OpenDP whose sampler is right.  Earlier ones divided large rationals wrongly, and some values came
-too often (opendp/opendp issue 2638)."""
+"""First version of OpenDP whose sampler is right.  Earlier ones divided large rationals wrongly, and drew some values too
+often (opendp/opendp issue 2638)."""
 
 _SQUARES = 2**126
-"""Upper limit on squared L2 sensitivities.  OpenDP takes their root as a float; other sensitivities are 64-bit
-integers."""
+"""Upper limit on squared L2 sensitivities.  OpenDP takes their root as a float; other sensitivities are 64-bit integers.
+A safety limit."""
 
 _SLACK = 1e-10
-"""Relative error that is added to tail probabilities, and taken off the argument of the normal tail.  It covers
-double-precision rounding of sums and of the normal tail, down to chances of 1e-300."""
+"""Relative error that is added to tail probabilities, and subtracted from the argument of the normal tail.  It covers
+rounding of sums and of the normal tail in double precision, down to probabilities of 1e-300.  A numerical tolerance."""
 
 _RANGES = 2**12
-"""Numbers of keys of one unit, up to this one, that are bounded one by one; larger numbers are bounded by this many
-ranges, to save time.  More would make the delta of a threshold a little smaller."""
+"""Up to this number of keys of one unit, each number of keys is bounded by itself; larger numbers are bounded in this many
+ranges, to save time.  More ranges would make the delta of a threshold slightly smaller.  A safety limit of time."""
 
 _Cost: TypeAlias = Callable[[float], float]
 """A function from the scale of noise to the loss that the noise costs, an epsilon or a rho."""
 
 
 def check_opendp() -> None:
-    """Refuse a version of OpenDP whose noise does not follow its law.
+    """Refuse a version of OpenDP whose noise has the wrong distribution.
 
     Raises
     ------
     PrivacyError
-        If the installed version is known to be one, or is not known.
+        If the installed version has this fault, or is unknown.
     """
     installed = version_of("opendp")
     if tuple(int(part) for part in re.findall(r"\d+", installed)[:3]) < _FIRST_UNBIASED:
@@ -143,7 +143,7 @@ def discrete_gaussian(values: IntArray, *, scale: float) -> IntArray:
 def geometric(*, scale: float) -> int:
     """Draw one integer z ≥ 0 with P(z) ∝ exp(−z/scale): the one-sided noise of the sparse vector technique.
 
-    Costs what the mechanism that adds it states (`synthdp.privacy.above_threshold`).
+    Costs the loss that is stated for the mechanism that adds it (`synthdp.privacy.above_threshold`).
 
     Parameters
     ----------
@@ -152,8 +152,8 @@ def geometric(*, scale: float) -> int:
 
     Notes
     -----
-    A discrete Laplace draw, on the condition that it is not negative, has exactly this law; of a batch of
-    independent draws the first such one is taken.
+    A discrete Laplace draw, given that it is not negative, has exactly this distribution.  So independent draws are
+    made in a batch, and the first that is not negative is taken.
     """
     while True:
         drawn = discrete_laplace(np.zeros(8, np.int64), scale=scale)
@@ -216,13 +216,13 @@ def exponential_mechanism(scores: IntArray, *, scale: float) -> int:
 def laplace_threshold(counts: Mapping[str, int], *, scale: float, threshold: int) -> dict[str, int]:
     """Return the keys whose noisy count reaches ``threshold``, with that count (the stability histogram).
 
-    Costs (ε, δ) as `laplace_threshold_cost` says, for neighbours whose counts differ in at most l0 keys, by
-    linf each and l1 in all; an absent key counts zero.
+    Costs the (ε, δ) of `laplace_threshold_cost`, for neighbours whose counts differ in at most l0 keys, by linf each
+    and l1 in all; an absent key counts zero.
 
     Parameters
     ----------
     counts
-        Exact counts of the keys that occur.  Zero counts are the same as absence.
+        Exact counts of the keys that occur.  A count of zero is the same as absence.
     scale
         0 < scale ≤ 2⁵³.
     threshold
@@ -231,12 +231,12 @@ def laplace_threshold(counts: Mapping[str, int], *, scale: float, threshold: int
     Returns
     -------
     dict
-        Sorted by key, so that the order tells nothing about the rows.
+        Sorted by key, so that the order reveals nothing about the rows.
 
     Notes
     -----
-    OpenDP sees the keys' positions instead of the keys.  The mechanism treats keys alike, so a renaming
-    leaves its law unchanged; and no character of a key has to survive a C string.
+    OpenDP gets the keys' positions instead of the keys.  The mechanism treats all keys alike, so that renaming them
+    leaves its distribution unchanged.  Positions avoid texts in C strings.
     """
     _check_scale(scale)
     _check_threshold(threshold)
@@ -254,7 +254,8 @@ def gaussian_threshold(counts: Mapping[str, int], *, scale: float, threshold: in
     Parameters
     ----------
     counts
-        Exact counts of the keys that occur, perhaps multiplied by a resolution.  A count of zero is the same as absence.
+        Exact counts of the keys that occur, perhaps multiplied by a resolution.  A count of zero is the same as
+        absence.
     scale
         0 < scale ≤ 2⁵³.
     threshold
@@ -263,7 +264,7 @@ def gaussian_threshold(counts: Mapping[str, int], *, scale: float, threshold: in
     Returns
     -------
     dict
-        Sorted by key, so that the order tells nothing about the rows.
+        Sorted by key, so that the order reveals nothing about the rows.
     """
     _check_scale(scale)
     _check_threshold(threshold)
@@ -277,7 +278,7 @@ def gaussian_threshold(counts: Mapping[str, int], *, scale: float, threshold: in
 def _occurring(counts: Mapping[str, int]) -> tuple[list[str], list[int]]:
     """Return the keys with a non-zero count, sorted, and their counts, clipped to `LARGEST_VALUE`.
 
-    Sorting makes the order say nothing about the rows.
+    The order then reveals nothing about the rows.
     """
     keys = sorted(key for key, count in counts.items() if count != 0)
     return keys, [max(-LARGEST_VALUE, min(int(counts[key]), LARGEST_VALUE)) for key in keys]
@@ -333,7 +334,7 @@ def gaussian_rho(l2_squared: int, *, scale: float) -> float:
 def noisy_max_epsilon(linf_sensitivity: int, *, scale: float, monotonic: bool) -> float:
     """Return the ε that `noisy_max` costs at a scale, computed by OpenDP.
 
-    ``monotonic``: one row more moves all scores the same way (counts under add-or-remove-one).
+    ``monotonic``: whether one more row changes all scores in the same direction (counts under add-or-remove-one).
     """
     dp = _opendp()
     return _noisy_max_cost(dp.max_divergence, linf_sensitivity, scale=scale, monotonic=monotonic)
@@ -342,7 +343,7 @@ def noisy_max_epsilon(linf_sensitivity: int, *, scale: float, monotonic: bool) -
 def exponential_mechanism_rho(linf_sensitivity: int, *, scale: float, monotonic: bool) -> float:
     """Return the zCDP ρ that `exponential_mechanism` costs at a scale, computed by OpenDP.
 
-    ``monotonic``: one row more moves all scores the same way (counts under add-or-remove-one).
+    ``monotonic``: whether one more row changes all scores in the same direction (counts under add-or-remove-one).
     """
     dp = _opendp()
     return _noisy_max_cost(dp.zcdp, linf_sensitivity, scale=scale, monotonic=monotonic)
@@ -358,7 +359,7 @@ def linf_knorm_epsilon(linf_sensitivity: int, *, scale: float) -> float:
 
 
 def laplace_threshold_cost(l0: int, l1: int, linf: int, *, scale: float, threshold: int) -> tuple[float, float]:
-    """Return the (ε, δ) of `laplace_threshold`, from OpenDP's own map.
+    """Return the (ε, δ) of `laplace_threshold`, computed by OpenDP.
 
     Parameters
     ----------
@@ -371,8 +372,8 @@ def laplace_threshold_cost(l0: int, l1: int, linf: int, *, scale: float, thresho
 
     Notes
     -----
-    OpenDP keeps a key whose noisy count *equals* the threshold but leaves that case out of its δ (opendp/opendp
-    issue 2922).  So its map is asked about ``threshold − 1``, where the two agree.
+    OpenDP releases a key whose noisy count *equals* the threshold but leaves that case out of its δ (opendp/opendp
+    issue 2922).  So the δ of ``threshold − 1`` is taken, where the two agree.
     """
     _check_scale(scale)
     _check_threshold(threshold)
@@ -385,28 +386,28 @@ def laplace_threshold_cost(l0: int, l1: int, linf: int, *, scale: float, thresho
 
 
 def gaussian_threshold_delta(rows: int, *, scale: float, threshold: int, resolution: int = 1) -> float:
-    """Return the largest probability with which `gaussian_threshold` releases a key that only one unit has.
-
-    It is the delta that the threshold costs.
+    """Return the delta that a threshold costs: an upper bound on the probability to release any key that only one unit has.
 
     Parameters
     ----------
     rows
-        Most rows of a unit: it has at most this number of such keys, with counts that add up to no more.
+        Largest number of rows of a unit, in which its keys occur.
     scale
-        0 < scale ≤ 2⁵³.
+        Scale of the discrete Gaussian noise, 0 < scale ≤ 2⁵³.
     threshold
-        1 ≤ threshold ≤ 2⁵³.
+        The threshold on noisy counts, 1 ≤ threshold ≤ 2⁵³.
     resolution
-        By which whole number counts were multiplied before the noise.
+        The whole number by which counts were multiplied before the noise.
 
     Notes
     -----
-    Of l keys none has more than rows − l + 1 of the unit's rows, so the sum of their chances is at most l times the
-    chance of one such count; of many l, a whole range is bounded by the largest l and the largest chance in it.
+    If a unit has l such keys, none has more than rows − l + 1 of its rows.  The probability is then at most l times the
+    probability for one key with this count.  Numbers l beyond a limit are bounded in ranges, by the largest l and the
+    largest probability.
 
-    P(Z ≥ m) ≤ P(N(0, scale²) ≥ m − 1) for whole m ≥ 1 (Canonne, Kamath, Steinke 2020, Proposition 25), for m = threshold −
-    count, the case of a noisy count *equal* to the threshold included; for m < 1 it is taken as 1.
+    P(Z ≥ m) ≤ P(N(0, scale²) ≥ m − 1) for whole m ≥ 1 (Canonne, Kamath, Steinke 2020, Proposition 25).  Here m is
+    threshold − count, so that a noisy count *equal* to the threshold is included.  For m < 1 the probability is taken
+    as 1.
     """
     _check_scale(scale)
     _check_threshold(threshold)
@@ -465,7 +466,7 @@ def gaussian_scale(l2_squared: int, *, rho: float) -> float:
 def noisy_max_scale(linf_sensitivity: int, *, epsilon: float, monotonic: bool) -> float:
     """Return the smallest float scale at which `noisy_max_epsilon` is at most ``epsilon``.
 
-    ``monotonic``: one row more moves all scores the same way.
+    ``monotonic``: whether one more row changes all scores in the same direction.
     """
     _check_target(epsilon, name="epsilon")
     _check_sensitivity(linf_sensitivity, name="linf_sensitivity", least=1)
@@ -479,7 +480,7 @@ def noisy_max_scale(linf_sensitivity: int, *, epsilon: float, monotonic: bool) -
 def exponential_mechanism_scale(linf_sensitivity: int, *, rho: float, monotonic: bool) -> float:
     """Return the smallest float scale at which `exponential_mechanism_rho` is at most ``rho``.
 
-    ``monotonic``: one row more moves all scores the same way.
+    ``monotonic``: whether one more row changes all scores in the same direction.
     """
     _check_target(rho, name="rho")
     _check_sensitivity(linf_sensitivity, name="linf_sensitivity", least=1)
@@ -505,12 +506,12 @@ def linf_knorm_scale(linf_sensitivity: int, *, epsilon: float) -> float:
 def laplace_threshold_for(l0: int, l1: int, linf: int, *, epsilon: float, delta: float) -> tuple[float, int]:
     """Return the smallest scale, and then the smallest threshold, at which `laplace_threshold` costs (ε, δ).
 
-    It is for neighbours of whose counts at most ``l0`` change, by ``linf`` each and ``l1`` in all.
+    Neighbours differ in at most ``l0`` counts, by ``linf`` each and ``l1`` in all.
 
     Raises
     ------
     ParameterError
-        If ``delta`` is below what OpenDP's map can certify (about 1e-16 a key).
+        If ``delta`` is below the least that OpenDP can certify (about 1e-16 a key).
     """
     _check_target(delta, name="delta")
     scale = laplace_scale(l1, epsilon=epsilon)
@@ -583,7 +584,7 @@ def _chosen(measurement: Any, scores: IntArray) -> int:
 
 
 def _noisy_max_cost(measure: object, linf_sensitivity: int, *, scale: float, monotonic: bool) -> float:
-    """Return the loss, by OpenDP's own map, of a noisy maximum of scores with this sensitivity.
+    """Return the loss of a noisy maximum of scores with this sensitivity, computed by OpenDP.
 
     It is an epsilon or a rho, by ``measure``.
     """
@@ -617,7 +618,7 @@ def _saturated(value: int) -> int:
 
 
 def _finite(cost: float) -> float:
-    """Return a loss by OpenDP as a float; raise an error if it is infinite, as OpenDP gives it for a scale of 0."""
+    """Return a loss computed by OpenDP as a float; raise an error if it is infinite, as for a scale of 0."""
     if not math.isfinite(cost):
         raise ParameterError("scale is so small that the privacy loss is infinite: give a larger scale")
     return float(cost)

@@ -1,8 +1,8 @@
 """Errors of a model of persons by the parametric bootstrap, as in `synthdp.answers.error_bars.bootstrap`.
 
 Persons are drawn from the model with all their rows, measured with new noise, and fitted again.  All replicates share
-one pool of persons.  A replicate's database and the fit to its noisy tables are two columns of weights of these
-persons.
+one pool of persons.  A replicate's database is one column of weights of these persons; the fit to its noisy tables is
+another.
 
 Random relations are added to the databases, of the strength that the release's tables and scores allow.  The fit
 recovers measured relations up to noise; other relations remain as error.  The module is post-processing.
@@ -31,34 +31,34 @@ REPLICATES = 24
 1 / sqrt(2 REPLICATES)."""
 
 POOL, POOL_ROWS = 6_000, 60_000
-"""Most persons, and about the most rows, in the pool that all replicates share.  A safety limit of time."""
+"""Most persons, and approximately most rows, in the pool that all replicates share.  A safety limit of time."""
 
 FEWEST = 1_000
 """Fewest persons in the pool, for accuracy if persons have many rows.  A safety limit."""
 
 RANK = 4
-"""Number of products of random functions in a random relation of two attributes.  More make it less like a real
-relation, which few functions describe, and take more time.  Tuned; not measured."""
+"""Number of products of random functions in a random relation of two attributes.  Real relations need few functions; more
+also take more time.  Tuned; not measured."""
 
 SWEEPS, NEWTON_STEPS = 6, 4
 """Passes over all tables, and Newton steps in each pass, when a replicate is fitted.  A safety limit of time."""
 
 GENTLE = 0.3
-"""Largest relative stddev of persons' weights by random relations.  Stronger relations are scaled down, and their
-effect on an answer is scaled up again, as if it were proportional.  A numerical tolerance."""
+"""Largest relative stddev of persons' weights by random relations.  Stronger relations are scaled down, and their effect
+on an answer is scaled up again, as if it were proportional.  A numerical tolerance."""
 
 TRIPLES, MOST_TRIPLES = 0.5, 40
-"""Assumed strength of three-attribute relations, as a fraction of the mean strength of pairs.  More makes intervals
-wider than needed, less makes them miss the truth (tuned; not measured).  Then the number of triples in each replicate,
-a safety limit of time."""
+"""TRIPLES is the assumed strength of three-attribute relations, as a fraction of the mean strength of pairs.  A larger
+value makes intervals wider than needed, a smaller one makes them miss the truth (tuned; not measured).  MOST_TRIPLES is
+the number of triples in each replicate, a safety limit of time."""
 
 GOING_ON = 2.0
-"""Upper end of the uniform factor on the slope of a density inside a bin.  Adjacent bins predict the slope.  2 leaves
-open whether there is none or twice the expected one.  Tuned; not measured."""
+"""Upper end of the uniform factor on the slope of a density inside a bin, which adjacent bins predict; its lower end is 0.
+So the slope is between none and twice the predicted one.  Tuned; not measured."""
 
 UNEVEN = 0.2
-"""Stddev of an additional random slope of the density inside a bin, relative to the density over half of the bin.  More
-widens the intervals of sums and means of numbers in wide bins.  Tuned; not measured."""
+"""Stddev of an additional random slope inside a bin: the relative change of the density from the bin's middle to its end.
+A larger value widens the intervals of sums and means of numbers in wide bins.  Tuned; not measured."""
 
 _TINY = 1e-30
 """Smallest weight of a person, so that no logarithm or division fails.  A numerical tolerance."""
@@ -76,7 +76,8 @@ class DatabaseReplicates:
         (m,) weight of each person in the model, raked to the release's noisy tables.
     pairs
         Two triples: (m, size) weights of databases, (m, size) weights of their fits, and a factor on the difference of
-        answers.  The first databases vary by chance and noise, the second by unmeasured relations.
+        their answers.  The databases of the first triple vary by sampling and noise, of the second by unmeasured
+        relations.
     """
 
     drawn: Drawn
@@ -147,8 +148,7 @@ def _relation(
     """Return relative changes of persons' weights, (m, size), that change a table with a given strength.
 
     With ``mean``, the strength is the sum of absolute differences in persons, else the root mean square.  Two ordered
-    attributes get a common linear trend, which makes up about half of their relation.  Values at random make up the
-    rest.
+    attributes get a common linear trend, which makes up about half of their relation.  The rest is random values.
     """
     matrix = matrix_of(table, persons)
     shape = table.sizes(persons.layout)
@@ -187,7 +187,8 @@ def _trend(grouping: Grouping | None, count: int) -> FloatArray:
 def _triples(persons: Persons, rng: Generator, size: int, strength: float) -> FloatArray:
     """Return relative changes of persons' weights, (m, size), by random relations of three attributes.
 
-    No table of three attributes is measured.  ``strength`` is a fraction of the persons; at 0 nothing changes.
+    These stand for relations in tables that the release did not measure.  ``strength`` is a fraction of the persons; at
+    0 nothing changes.
     """
     change = np.zeros((len(persons), size))
     if strength <= 0:
@@ -214,9 +215,9 @@ def _triples(persons: Persons, rng: Generator, size: int, strength: float) -> Fl
 
 
 def _cells_above(persons: Persons, i: int) -> Iterator[tuple[int, IntArray]]:
-    """Yield for each attribute of a table and its ancestors the table's position, and the bin of each row, (rows,).
+    """Yield for each attribute of a table and of the tables above it the table's position, and the bin of each row, (rows,).
 
-    These are the attributes between which one row can have a relation, the row's period included.
+    A row can have relations between these attributes; the row's period is one of them.
     """
     for level in (i, *persons.layout.ancestors(i)):
         place = np.arange(len(persons.tables[i])) if level == i else persons.ancestor(i, level)
@@ -318,7 +319,7 @@ def refitted(
 
 
 def _move(table: _Raked, expected: FloatArray) -> FloatArray:
-    """Return the changes of a table's potentials, (cells, r), after one step, in place: logs of factors of the weights.
+    """Change a table's potentials, (cells, r), by one step, in place; return the changes: logs of factors of the weights.
 
     See `error_bars.refitted_points`.  A change is at most 5 in size, so that no weight overflows.
     """

@@ -1,7 +1,7 @@
-"""The fitting problem: noisy averages on one side, the features of support points on the other.
+"""The fitting problem of all solvers: noisy averages, and the features of support points whose weights are fitted.
 
-Every solver minimises the same measure, so that objectives and bounds of different solvers compare.
-This module knows nothing of tables, queries or privacy: the answers are already public.
+Every solver minimises the same objective, so that objectives and bounds of different solvers compare.  The answers are
+public; no row is read.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ that stopping at this level is early for neither.
 
 
 INSENSITIVE, INSENSITIVE_DRAWN = 0.75, 1.0
-"""Deviation from an answer that costs nothing, in its standard deviations: INSENSITIVE where all points are listed,
-INSENSITIVE_DRAWN where they are drawn, whose sampling error is then included.  Tuned: see docs/mechanisms/l1-fit.md.
-"""
+"""Deviation from an answer that costs nothing, in stddevs of its noise: INSENSITIVE if all points are listed,
+INSENSITIVE_DRAWN if points are drawn (the stddev then includes their sampling error).  Tuned: see
+docs/mechanisms/l1-fit.md."""
 
 
 def row_weights(stddev: FloatArray) -> FloatArray:
@@ -43,9 +43,9 @@ def row_weights(stddev: FloatArray) -> FloatArray:
     Returns
     -------
     FloatArray
-        (k,) weights min(stddev) / stddev, at most 1, over the noisy queries.  An exact query (stddev 0) weighs
-        1 + the sum of all noisy weights: an exact penalty, so that no gain on noisy queries pays for missing an
-        exact one that [-1, 1]-valued features could meet.  All exact: all ones.
+        (k,) weights min(stddev) / stddev, at most 1, over the noisy queries.  An exact query (stddev 0) has weight 1 +
+        the sum of all noisy weights.  This is an exact penalty: no gain on noisy queries outweighs missing an exact
+        answer that features in [-1, 1] could meet.  All weights are 1 if all queries are exact.
     """
     noisy = stddev > 0
     if not noisy.any():
@@ -57,7 +57,7 @@ def row_weights(stddev: FloatArray) -> FloatArray:
 
 
 def expected_noise(stddev: FloatArray) -> float:
-    """Return the L1 objective that the true table would have because of noise alone: sum of weight · E|noise|.
+    """Return the expected L1 objective of the true table, from noise alone: sum of weight · E|noise|.
 
     A fit below this level fits noise.
     """
@@ -86,11 +86,11 @@ def checked_answers(b: Answers, stddev: FloatArray | float) -> tuple[Answers, Fl
 
 
 def pull_of(A: FeatureMatrix, stddev: FloatArray) -> float:
-    """Return the price of relative entropy to the prior at which noise supports every move of a weight.
+    """Return the price of relative entropy to the prior at which noise supports every change of a weight.
 
-    At the optimum the weight of a point is its prior times exp(A'θ), up to a common factor, with |θ| <= r / pull.  A
-    share is known between the noise and 1, so a factor beyond 1 / noise is never supported: max r |A| / pull = log(1 /
-    noise).
+    At the optimum the weight of a point is its prior times exp(A'θ), up to a common factor, with |θ| <= r / pull.  An
+    average is known between its noise and 1, so noise never supports a factor beyond 1 / noise: max r |A| / pull =
+    log(1 / noise).
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def pull_of(A: FeatureMatrix, stddev: FloatArray) -> float:
 
     Returns
     -------
-    0 without noise, and infinite where the noise is as large as the table.
+    0 without noise, and infinite if the noise is as large as the table.
     """
     noise = float(stddev.max())
     if noise == 0:
@@ -135,9 +135,9 @@ class FitProblem:
     stddev
         (k,) or scalar standard deviation of the noise in ``b``; 0 marks an exact answer.
     prior
-        (m,) non-negative weights to stay near where the answers do not decide; uniform if absent.  Normalised here.
+        (m,) non-negative weights that the result stays near; uniform if absent.  Normalised here.
     insensitive
-        (k,) or scalar: how far an average may miss its answer at no cost.
+        (k,) or scalar deviation of an average from its answer that costs nothing.
     pull
         Price of the relative entropy to the prior, >= 0; infinite to stay at the prior.
 
@@ -175,11 +175,11 @@ class FitProblem:
         b, stddev
             (k,) noisy answers as averages over rows, and the stddev of their noise.
         prior
-            (m,) weights to stay near; default: uniform.
+            (m,) weights that the result stays near; default: uniform.
         drawn
-            The number of rows that the points were drawn as: their answers have a sampling error.  0 for listed points.
+            Number of drawn rows that the points are, whose averages have a sampling error; 0 for listed points.
         pull
-            A pull to take instead of `pull_of`.
+            The price of relative entropy; default: `pull_of`.
         """
         insensitive = INSENSITIVE * stddev
         if drawn:
@@ -214,12 +214,12 @@ class FitProblem:
 
     @property
     def nonzeros(self) -> int:
-        """Return the number of stored features: what one product with ``A`` costs."""
+        """Return the number of stored features: the multiplications of one product with ``A``."""
         return int(self.A.size if isinstance(self.A, np.ndarray) else self.A.nnz)
 
     @property
     def row_weights(self) -> FloatArray:
-        """Return the (k,) weights r of the L1 objective: the noisier an answer, the less a miss of it costs."""
+        """Return the (k,) weights r of the L1 objective: deviations from noisier answers cost less."""
         return row_weights(self.stddev)
 
     @property
@@ -229,36 +229,39 @@ class FitProblem:
 
     @property
     def noise_level(self) -> float:
-        """The objective that noise alone gives the truth, sum of r E|noise|: a gap far below it is of no use."""
+        """The expected objective of the true table from noise alone, sum of r E|noise|; a gap far below it gains nothing."""
         return expected_noise(self.stddev)
 
     @property
     def magnitude(self) -> float:
-        """Return max |A|, the scale of the features; 1 where A is all zero."""
+        """Return max |A|, the scale of the features; 1 if A is all zero."""
         entries = self.A if isinstance(self.A, np.ndarray) else self.A.data
         largest = float(np.abs(entries).max(initial=0.0))
         return largest if largest > 0 else 1.0
 
     @property
     def plain(self) -> bool:
-        """Whether every miss costs and nothing pulls towards the prior, as `Sifting` needs."""
+        """Whether every deviation from an answer costs (``insensitive`` is 0) and the prior does not (``pull`` is 0).
+
+        The solver `Sifting` can solve no other problem.
+        """
         return self.pull == 0 and not np.any(self.insensitive)
 
     def misfit_of(self, averages: FloatArray) -> float:
-        """Return how far (k,) averages miss the answers b: the sum of r · max(|averages − b| − insensitive, 0).
+        """Return the deviation of (k,) averages from the answers b: the sum of r · max(|averages − b| − insensitive, 0).
 
-        r are the `row_weights`; misses within the noise, ``insensitive``, cost nothing.
+        r are the `row_weights`; deviations up to ``insensitive`` cost nothing.
         """
         return float(self.row_weights @ np.maximum(np.abs(averages - self.b) - self.insensitive, 0.0))
 
     def misfit(self, weights: Weights) -> float:
-        """Return the misfit, `misfit_of`, of the averages of (m,) weights."""
+        """Return the deviation `misfit_of` for the averages of (m,) weights."""
         return self.misfit_of(self.A @ weights)
 
     def objective(self, weights: Weights) -> float:
-        """Return the common measure: the misfit and ``pull`` times the relative entropy to the prior.
+        """Return the common objective: `misfit`, plus ``pull`` times the relative entropy to the prior.
 
-        An infinite pull leaves the misfit alone, for weights at the prior have no relative entropy.
+        An infinite pull leaves `misfit` alone, since weights at the prior have no relative entropy.
         """
         if not 0 < self.pull < math.inf:
             return self.misfit(weights)
@@ -280,9 +283,9 @@ class FitProblem:
         return float(y @ self.b - np.abs(y) @ np.broadcast_to(self.insensitive, self.b.shape)) + gained
 
     def dual_bound(self, y: FloatArray) -> float:
-        """Return the lower bound on every objective that a (k,) vector ``y`` proves once it is clipped to |y| <= r.
+        """Return the lower bound on every objective that a (k,) vector ``y`` proves, after it is clipped to |y| <= r.
 
-        So any vector, wherever it comes from, proves how good a fit is.
+        Any vector proves a bound, whatever its source.
         """
         feasible = np.clip(y, -self.row_weights, self.row_weights)
         return self.bound_from(feasible, self.A.T @ feasible)
@@ -291,7 +294,7 @@ class FitProblem:
 def log_total(exponents: FloatArray, prior: Weights) -> float:
     """Return log sum of prior · exp(exponents) without overflow, (m,) each; the prior has mass.
 
-    A pull enters the lower bound of a fit by it.
+    The lower bound of a fit with a pull needs it.
     """
     carried = prior > 0
     largest = float(exponents[carried].max())

@@ -36,45 +36,47 @@ from synthdp.works.smooth.chebyshev import DENOMINATOR, AverageMoment, moments_s
 from synthdp.works.smooth.support import CELLS, Synthesised, fit_support, smooth_domain
 
 NODES = 201
-"""Cells of a column's density, at equal angles, if it has more than `FEW_POINTS` grid points.  More would show no more
-than its few moments tell, and take more time.  Tuned; not measured."""
+"""Cells of a column's density, at equal angles, if the column has more than `FEW_POINTS` grid points.  More cells would
+show no more than its few moments determine, and take more time.  Tuned; not measured."""
 
 FEW_POINTS = 512
-"""Most grid points of a column at which each point has a cell of its own; else it has `NODES` cells. A safety limit."""
+"""Most grid points of a column whose density has a cell for each; with more points it has `NODES` cells.  A safety limit
+of time."""
 
 DEGREES = (2, 3, 4, 6, 8, 12, 16, 24, 32)
-"""Total degrees of moments that a plan may choose as the largest.  Steps between them save trials.  Tuned; not
+"""Total degrees that a plan may choose as the largest of its moments.  Steps between them save trials.  Tuned; not
 measured."""
 
 TOO_NOISY = 0.1
-"""Noise of an average, at most 1 in size, above which second moments are measured only as a mean over columns.  More
-measures each column's spread under more noise; less takes all columns to be spread alike.  Not measured."""
+"""Noise stddev of an average (at most 1 in size) above which second moments are measured only as a mean over columns.  A
+larger value measures each column's spread under more noise; a smaller one takes all columns to have one spread.  Tuned;
+not measured."""
 
 FINE = 0.02
-"""Pairs, and moments up to a degree, are measured if the noise stddev of an average is at most FINE * (2 / degree)^2.
-An average is at most 1 in size.  More measures finer moments under more noise.  Tuned; not measured."""
+"""Pairs, and moments up to a degree, are measured if the noise stddev of an average (at most 1 in size) is at most FINE *
+(2 / degree)^2.  A larger value measures finer moments under more noise.  Tuned; not measured."""
 
 MEANS_SHARE = 0.8
-"""Share of the budget for the columns' means where second moments are measured as a mean over columns.  More tells the
-means better and the spread worse.  Not measured."""
+"""Share of the budget for the columns' means if second moments are measured as a mean over columns.  A larger one makes
+means more accurate and the spread less.  Tuned; not measured."""
 
 MISFIT_SHARE = 0.05
-"""Share of a measurement's budget for counting out-of-domain rows, where counting them together with the moments costs
-more.  More would tell their number better, and add noise to the moments.  Tuned; not measured."""
+"""Share of a measurement's budget for counting out-of-domain rows, if counting them together with the moments would add
+more noise.  A larger one makes their number more accurate, and adds noise to the moments.  Tuned; not measured."""
 
 LEAST_CELLS = 2**12
-"""Least cells per column on which the private table is read, however few the rows. Fewer round values more coarsely. A
+"""Least cells per column on which the private table is read, also for few rows.  Fewer round values more coarsely.  A
 safety limit."""
 MAX_MOMENTS = 5000
-"""Most moments that a plan may measure. A safety limit."""
+"""Most moments that a plan may measure.  A safety limit of time."""
 CANDIDATES = 4000
-"""Least number of support points that are drawn.  More meet the moments better, and take more time.  Tuned; not
+"""Least number of support points that are drawn.  More points meet the moments better, and take more time.  Tuned; not
 measured."""
 CANDIDATES_PER_MOMENT = 10
-"""Support points per moment.  Fewer leave the fit too little choice to meet all moments; more take more time.  Tuned;
-not measured."""
+"""Support points per moment.  Fewer leave the fit too little choice to meet all moments; more take more time.  Tuned; not
+measured."""
 MOST_CANDIDATES = 20_000
-"""Most support points that are drawn. A safety limit."""
+"""Most support points that are drawn.  A safety limit of time."""
 _STEEPEST = 500.0
 """Largest absolute value of the second moment's multiplier that all columns' densities share; a root is searched within
 it. A numerical tolerance."""
@@ -91,9 +93,9 @@ class MomentOrders:
 def product_synthesis(
     account: Curator, schema: Schema, count: RowCount, *, candidates: int | None, solver: str, rng: Generator
 ) -> Synthesised:
-    """Return a product of the columns' densities; or weights on rows drawn from the product, where pairs were measured.
+    """Return a product of the columns' densities; or weights on rows drawn from the product, if pairs were measured.
 
-    Costs all that the account has left, in one measurement, or in two of 80 and 20 % where the noise is large.
+    Costs all that the account has left, in one measurement, or in two of 80 and 20 % if the noise is large.
     Out-of-domain rows are counted in the same measurement, or for 5 % of its cost.
 
     Parameters
@@ -105,9 +107,9 @@ def product_synthesis(
     count
         The number of rows n.
     candidates
-        Number of draws that are weighed; ``None`` for a default.
+        Number of support points to draw; ``None`` for a default.
     solver
-        The program that weighs draws, where pairs were measured; ``"auto"`` is the L1 program.
+        The program that finds their weights, if pairs were measured; ``"auto"`` is the L1 program.
     rng
         Randomness of the draws.
     """
@@ -140,10 +142,11 @@ def product_synthesis(
 
 
 def plan(rows: float, domain: Domain, loss: PrivacyLoss, adjacency: Adjacency) -> MomentOrders | None:
-    """Return the moments to measure, from public numbers; ``None`` for means and one mean second moment.
+    """Return the moments to measure, from public numbers: the highest degree whose noise is small enough.
 
-    Pairs come first, then high degrees, as long as the noise is below `FINE` (2 / degree)^2. Otherwise degree 2 of
-    single columns is measured.
+    Small enough means an average's noise of at most `FINE` (2 / degree)^2.  Moments with pairs of columns are tried
+    first, then moments of single columns.  If none is small enough, single columns are measured up to degree 2.  If the
+    noise of these is above `TOO_NOISY`, return ``None``: only means and one mean second moment are measured.
     """
     extra = len(_indicators(domain))
 
@@ -167,14 +170,14 @@ def _measure(
 ) -> tuple[TensorBasis, tuple[Measurements, ...]]:
     """Measure moments and out-of-domain rows, together if that has less noise than two measurements.
 
-    The second of two measurements takes `MISFIT_SHARE` of the spend. Costs ``spend``, for the curator's neighbours.
+    The second of two measurements takes `MISFIT_SHARE` of the spend.  Costs ``spend``, for the curator's neighbours.
 
     Returns
     -------
     basis
         The terms that were measured.
     measurements
-        One or two measurements, whose answers in a row are the terms'.
+        One or two measurements; their answers, one after the other, belong to the terms.
     """
     together, loss = moment_basis(domain, moments), account.cost(spend)
     alone = replace(_first_terms(together, together.most or together.k), most=None)
@@ -193,12 +196,12 @@ def _measure(
 
 
 def _first_terms(basis: TensorBasis, k: int) -> TensorBasis:
-    """Return the first k terms of a basis, the terms that were measured; terms of misfits come last."""
+    """Return the first k terms of a basis; terms of out-of-domain rows come last."""
     return replace(basis, terms=basis.terms[:k])
 
 
 def _most(loss: PrivacyLoss) -> PrivacyLoss:
-    """Return the part of a loss for moments, where counting out-of-domain rows apart takes `MISFIT_SHARE` of it."""
+    """Return the part of a loss for moments, if a separate count of out-of-domain rows takes `MISFIT_SHARE` of it."""
     return loss.fraction(1 - MISFIT_SHARE)
 
 
@@ -211,8 +214,8 @@ def _stddev(norms: Norms, loss: PrivacyLoss, adjacency: Adjacency, *, k: int) ->
 def _norms(d: int, moments: MomentOrders, *, extra: int, swap: bool = False) -> tuple[Norms, int]:
     """Return the sensitivity and the number of rounded moments, without counts of out-of-domain rows, to plan noise.
 
-    The sensitivity is the sensitivity to a replaced row with ``swap``, else of an added row. The number includes ``extra``
-    indicators of special and missing values.
+    The sensitivity is to a replaced row with ``swap``, else to an added row.  The number includes ``extra`` indicators
+    of special and missing values.
     """
     p = moments.degree
     k = d * p + extra + (moments.order - 1) * (d * (d - 1) // 2) * (p * (p - 1) // 2)
@@ -221,10 +224,7 @@ def _norms(d: int, moments: MomentOrders, *, extra: int, swap: bool = False) -> 
 
 
 def _swap(d: int, moments: MomentOrders) -> Norms | None:
-    """Return the norms of a replaced row for single columns; ``None`` for pairs, where the general bound holds.
-
-    They are less than that bound.
-    """
+    """Return the norms of a replaced row for moments of single columns, below the general bound; ``None`` for pairs."""
     return moments_swap(moments.degree, d, denominator=DENOMINATOR) if moments.order == 1 else None
 
 
@@ -251,7 +251,7 @@ def moment_basis(domain: Domain, moments: MomentOrders) -> TensorBasis:
 def _indicators(domain: Domain) -> list[Indicator]:
     """Return indicators of the cells with special and missing values, whose rows are counted.
 
-    These cells are releasable and have no point, so moments say nothing of them.
+    These cells are releasable and have no point, so moments do not measure them.
     """
     indicators = []
     for j, axis in enumerate(domain.axes):
@@ -273,15 +273,15 @@ def _axis(name: str, column: Column) -> Axis:
 
 
 def _fine_cells(rows: float) -> int:
-    """Return how many cells per column the private table is read on; rounding to their points is below the noise.
+    """Return the number of cells per column on which the private table is read; rounding to their points is below the noise.
 
-    They are about as many as rows, from `LEAST_CELLS` to `CELLS`.
+    It is about the number of rows, from `LEAST_CELLS` to `CELLS`.
     """
     return min(CELLS, max(LEAST_CELLS, 1 << math.ceil(math.log2(rows))))
 
 
 def _enough(moments: int) -> int:
-    """Return the default number of support points for a number of moments, which the fit is to meet.
+    """Return the default number of support points for a number of moments.
 
     It is `CANDIDATES_PER_MOMENT` times the number, from `CANDIDATES` to `MOST_CANDIDATES`.
     """
@@ -289,9 +289,9 @@ def _enough(moments: int) -> int:
 
 
 def _margins(basis: TensorBasis, b: FloatArray, stddev: FloatArray, *, degree: int) -> tuple[FloatArray, ...]:
-    """Return one margin per column, (cells,): the max-ent density of its moments, and its cells without a point.
+    """Return one margin per column, (cells,): the max-ent density of its moments, and fractions of cells without a point.
 
-    The product of the margins is the fitted distribution, or what support points are drawn from.
+    The product of the margins is the fitted distribution, or the one that support points are drawn from.
     """
     domain, value = basis.domain, dict(zip(basis.terms, b.tolist(), strict=True))
     raw = np.array([[value[Cosine(j, m),] for m in range(1, degree + 1)] for j in range(len(domain))])
@@ -302,9 +302,9 @@ def _margins(basis: TensorBasis, b: FloatArray, stddev: FloatArray, *, degree: i
 
 
 def _pointless_shares(basis: TensorBasis, b: FloatArray) -> list[dict[int, float]]:
-    """Return per column the fraction of rows in each of its cells without a point, by cell; in all at most 0.99.
+    """Return per column the fraction of rows in each of its cells without a point, by cell; at most 0.99 in all.
 
-    Such a cell holds a special or missing value; the rest is left for the density.
+    Such a cell holds a special or missing value; the density has the rest of the rows.
     """
     shares: list[dict[int, float]] = [{} for _ in basis.domain.axes]
     releasable = [axis.releasable for axis in basis.domain.axes]
@@ -383,7 +383,7 @@ def _tilted(
     """Return the columns' densities, (points,) each, at the shared multiplier that meets the mean second moment.
 
     The derivative of the dual increases in the multiplier, so a root search finds it, within bounds and up to 1e-6.
-    Noise in the moment draws the multiplier towards 0.
+    The more noise the moment has, the nearer the multiplier is to 0.
     """
     target, noise = float(second.answers[0]) / rows, second.stddev / rows
     d = len(domain)
