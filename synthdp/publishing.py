@@ -1,6 +1,6 @@
-"""From private rows to the files that are published: one job, which the command line and the page both do.
+"""From private rows to published files: one function, which the command line and the page both call.
 
-Each file is whole or not at all, in the form that its ending names.
+Each file is written completely or not at all, in the format that its ending names.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ class Places:
         )  # fmt: skip
 
     def check(self, *, inputs: Iterable[Path | None]) -> None:
-        """Raise an error for paths that cannot be meant, such as an input file, before anything is read or spent.
+        """Raise an error for impossible output paths, such as an input file, before anything is read or spent.
 
         Raises
         ------
         ParameterError
-            If a table has another ending, or a file is one that is read, or is written twice.
+            If the table's path does not end in .csv or .parquet, or an output file is an input or occurs twice.
         DataError
-            If the release would replace something that is none.
+            If the path of the release holds something else than a release.
         """
         check_ending(self.table)
         check_places((getattr(self, field.name) for field in fields(self)), inputs=inputs)
@@ -74,9 +74,10 @@ class Places:
 
     @contextmanager
     def opened(self) -> Iterator[Places]:
-        """Lend these places with scratch files, which move to their own paths after the ``with`` body.
+        """Lend the same paths with scratch files instead, which move to the real paths after the ``with`` body.
 
-        They are deleted on an error.  The folder of the release stays as it is, for it is saved whole by itself.
+        They are deleted on an error.  The folder of the release is unchanged, since saving it is complete or fails by
+        itself.
         """
         with ExitStack() as stack:
             scratch = {
@@ -144,7 +145,7 @@ def publish(
 def kept_in(release: Release[Any], asked: Path | None, *, beside: Path) -> str:
     """Save a paid release whose files could not be written, in the first place that works.
 
-    Return a sentence on what is spent and where the release is, or that it could be saved nowhere.
+    Return a sentence on how much is spent and where the release is, or that it could be saved nowhere.
 
     Parameters
     ----------
@@ -165,12 +166,12 @@ def kept_in(release: Release[Any], asked: Path | None, *, beside: Path) -> str:
 
 
 def written_in(receipt: Receipt, out: Path) -> str:
-    """Return the sentence that says what is spent, and that the files in ``out`` are usable, after a later failure."""
+    """Return the sentence on how much is spent, and that the files in ``out`` are usable, after a later failure."""
     return f"{receipt.total} is spent, {receipt.record}; what was to be written is in '{out}'"
 
 
 def _safe_places(asked: Path | None, beside: Path) -> Iterator[Path]:
-    """Yield paths to save a paid release at, in order: where it was asked for, beside the table, a temporary folder."""
+    """Yield paths to save a paid release at, in order: the user's folder for it, beside the table, a temporary folder."""
     if asked is not None:
         yield asked
     yield beside.with_name(beside.name + ".release")
@@ -178,7 +179,7 @@ def _safe_places(asked: Path | None, beside: Path) -> Iterator[Path]:
 
 
 def _is_saved(release: Release[Any], place: Path) -> bool:
-    """Return whether a release can be loaded from a path, unchanged, after it was saved there if nothing was."""
+    """Return whether a release lies at a path and loads unchanged; save it there first if nothing is there."""
     with suppress(Exception):
         if not place.exists():
             save(release, place)
@@ -228,7 +229,7 @@ def _write(
 
 
 def without_source(schema: Schema) -> tuple[str, ...]:
-    """Return the columns whose bounds or levels are declared without a source: the user is warned of them.
+    """Return the columns whose bounds or levels are declared without a source, to warn the user.
 
     Bounds that come from the private rows would break the guarantee.
     """
@@ -240,7 +241,7 @@ def without_source(schema: Schema) -> tuple[str, ...]:
 def whole_file(path: Path, *, private: bool = False) -> Iterator[Path]:
     """Lend a scratch file that moves to ``path`` at the end of the ``with`` body, and is deleted on an error.
 
-    Its folder is made if only that one is missing.  A ``private`` file is one that only its owner may read.
+    The folder of ``path`` is made if its parent exists.  Only its owner may read a ``private`` file.
     """
     if path.is_dir():
         raise DataError(f"'{path}' is a folder: give the path of a file")

@@ -101,16 +101,16 @@ if TYPE_CHECKING:
     from synthdp.answers.regression import Regressions
 
 POINTS = 50_000
-"""Rows drawn from a model to average a smooth function over them.  More make the sampling error smaller, and the answer
-slower.  Tuned; not measured."""
+"""Rows drawn from a model to average a smooth function over them.  More rows have a smaller sampling error, but take
+longer.  Tuned; not measured."""
 
 SAMPLED = 200_000
 """Rows drawn from a model to estimate a table that is too large to compute; the stddev of a cell's share is at most
 about 0.001.  A safety limit of time; derived: 1 / (2 sqrt(SAMPLED))."""
 
 CLEAR = 4.0
-"""Largest difference between a table's sum and the number of rows, in stddevs of its noise, at which the table is used.
-A larger difference shows missing out-of-domain rows.  A tolerance: noise alone exceeds it once in 16 000 tables."""
+"""A table is used only if its sum differs from the number of rows by at most this many stddevs of its noise: a larger
+difference shows missing out-of-domain rows.  A tolerance: noise alone exceeds it once in 16 000 tables."""
 
 _AT_ONCE = 2**23
 """Most entries, answers times cells, of a weight matrix in memory at once: 64 MB.  More take more memory, fewer are
@@ -168,8 +168,8 @@ class AnswerEngine:
     def ask(self, question: Question) -> Answers:
         """Return the answer to one question; see `answer`.
 
-        If the error of the model's answer is unknown, noisy sums that determine the answer are used instead, if there
-        are any.
+        If the model's answer has no known error, noisy sums that determine the answer are used instead, if there are
+        any.
         """
         question = about_modelled_columns(question, self.model.schema)
         found = self._by_tables_or_model(question)
@@ -181,7 +181,7 @@ class AnswerEngine:
 
     @cached_property
     def _whole_sums(self) -> tuple[Measurements, ...]:
-        """Return the measurements whose tables count all rows, from which `ask` answers where the model cannot.
+        """Return the measurements whose tables count all rows, by which `ask` answers if the model's error is unknown.
 
         Measurements that miss out-of-domain rows would give biased answers, so they are left out.
         """
@@ -273,9 +273,9 @@ class AnswerEngine:
         return with_intervals(labels_of_cells, estimate[back], stddev[back], basis, lowest=0.0)
 
     def _cells(self, groupings: tuple[QuestionBinning, ...]) -> tuple[FloatArray, FloatArray, BoolArray]:
-        """Return each cell's count, its standard error, and whether measured tables alone gave it, (cells,) each.
+        """Return each cell's count, its standard error, and whether measured tables alone determine it, (cells,) each.
 
-        Counts and errors are in rows.  Of several columns, cells that cut bins are answered by the model.
+        Counts and errors are in rows.  In tables of several columns, the model answers cells that cut bins.
         """
         if len(groupings) == 1 and self.direct.leaves(groupings[0].column) is not None:
             estimate, stddev = count_in_bins(self.direct, groupings[0].column, groupings[0].leaf_share.T)
@@ -466,10 +466,9 @@ class AnswerEngine:
         return with_intervals(division.labels, estimate, stddev, [MODEL] * division.size, lowest=-1.0, highest=1.0)
 
     def _weight(self, name: str | None, *, other_than: str | None = None) -> list[int]:
-        """Return the weight column's position in the model as a list of one; an empty list without a weight.
+        """Return [position of the weight column in the model], or [] without a weight; callers append it to other columns.
 
-        Callers add the list to the columns whose numbers are summed.  Raise ParameterError if the column cannot weight
-        rows.
+        Raise ParameterError if the column cannot weight rows.
         """
         if name is None:
             return []
@@ -610,7 +609,7 @@ class AnswerEngine:
     ) -> tuple[FloatArray, FloatArray]:
         """Return ``function`` of the model's table of groups, counts of rows, with bootstrap errors, (q,) each.
 
-        Combinations that do not occur among the bootstrap's points have a Poisson error: the variance is the expected
+        Combinations that do not occur among the bootstrap's rows have a Poisson error: the variance is the expected
         count.
         """
         estimate, stddev = self._by_model(groupings, function)
@@ -636,8 +635,8 @@ class AnswerEngine:
     ) -> FloatArray:
         """Return an error bound for answers, (answers,), for relations that the release did not measure at all.
 
-        It is 0 for questions about one column, where anything about two columns was measured, and where the model has
-        relations from elsewhere, such as a public table.
+        It is 0 for questions about one column.  It is also 0 if the release measured any relation of two columns, or if
+        a public table gave the model its relations.
         """
         clique = tuple(grouping.column for grouping in groupings)
         if len(clique) < 2 or self.direct.tells_relations or self.direct.leaves(0) is None:
@@ -676,11 +675,10 @@ class AnswerEngine:
         return np.asarray(np.sqrt(squares))
 
     def _replicated(self, groupings: tuple[QuestionBinning, ...]) -> Iterator[tuple[FloatArray, FloatArray]]:
-        """Return an iterator over bootstrap replicates, each the fitted and the drawn table of groups.
+        """Return an iterator over pairs of tables of groups, in bootstrap replicates: of the fit, and of the drawn database.
 
-        The first pair is the model itself and its pool, whose difference all pairs contain.
-
-        The iterator is empty if nothing was measured.
+        The first pair is the model's table and its table among the drawn rows that all replicates share (the pool).
+        Their difference is in all pairs.  The iterator is empty if nothing was measured.
         """
         if self.direct.leaves(0) is None:
             return iter(())
@@ -701,11 +699,9 @@ class AnswerEngine:
         return np.asarray(table * self.direct.total[0])
 
     def _law(self, clique: Clique) -> FloatArray:
-        """Return the model's probabilities for a table of some columns, flat.
+        """Return the model's probabilities for a table of some columns, flat; the last table is cached.
 
-        Estimated by sampling if the table is too large.
-
-        The last table is cached.
+        They are estimated from a sample if the table is too large.
         """
         if self._last is None or self._last[0] != clique:
             try:
@@ -735,9 +731,10 @@ class AnswerEngine:
 
 
 def _by_class(sums: FloatArray, groups: int, several: bool) -> FloatArray:
-    """Return flat sums in the shape (powers, groups of the weight, answers): three powers if ``several``, else one.
+    """Return flat sums in the shape (powers, groups of the weight, answers), for `moments.weighed`.
 
-    `moments.weighed` takes them so: rows of each class, and with values also sums and sums of squares.
+    There are three powers if ``several``: the rows of each class, sums of values, and sums of squares.  Else there are
+    only rows.
     """
     return sums.reshape(3 if several else 1, groups, -1)
 
@@ -745,7 +742,7 @@ def _by_class(sums: FloatArray, groups: int, several: bool) -> FloatArray:
 def _whole(weights: FloatArray) -> BoolArray:
     """Return which rows of a weight matrix, (q, cells), contain only 0 and 1, up to rounding, (q,).
 
-    Such answers are sums of whole cells, which measured tables give without the model.
+    Such answers are sums of cells, which measured tables give without the model.
     """
     return np.asarray(((np.abs(weights) < 1e-9) | (np.abs(weights - 1) < 1e-9)).all(axis=1))
 

@@ -20,9 +20,9 @@ INSIDE = 1e-9
 """Fraction of a fine bin's rows reserved for its last value if an interval ends in the bin.  A numerical tolerance."""
 
 KNOTS = 33
-"""Most steps of a distribution function, spread evenly over its rows and over its bins each, at which its errors are
-computed; errors between two are interpolated.  More take longer for columns of many thousand fine bins.  A safety
-limit of time."""
+"""Errors of a distribution function are computed at this many steps, spread evenly over its rows, and at as many spread
+evenly over its bins; between steps they are interpolated.  More take longer for columns of many thousand fine bins.  A
+safety limit of time."""
 
 
 def quantile_intervals(
@@ -30,9 +30,9 @@ def quantile_intervals(
 ) -> tuple[FloatArray, ...]:
     """Return quantiles of a column and the ends of their 95 % intervals, (q,) each.
 
-    An interval reaches from the first to the last value at which the noisy distribution function is within 1.96
-    standard errors of q (Woodruff 1952).  Each value has the errors of the function there.  So it holds the truth however
-    large the noise is, also where noise is far larger than the number of rows below.  Quantiles and ends are values of
+    An interval reaches from the first to the last value at which the noisy distribution function is within 1.96 of its
+    standard errors of the probability (Woodruff 1952).  The standard error is computed at each value.  So the interval
+    covers the truth even if the noise is far larger than the number of rows below.  Quantiles and ends are values of
     the column, so intervals of columns with few values cover the truth more often than 95 %.
 
     Parameters
@@ -144,7 +144,7 @@ def _rises(values: AnyArray) -> bool:
 
 
 def reached_by(shares: FloatArray, cumulative: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Return the step of a distribution function in which each probability lies, and its place in it, 0 to 1.
+    """Return for each probability the step of a distribution function that reaches it, and its place in the step, 0 to 1.
 
     Both are (q,), and give quantiles.  ``cumulative`` holds the function before each step and after the last.
     """
@@ -158,8 +158,8 @@ def _excess_errors(
 ) -> FloatArray:
     """Return the standard errors of the rows below each step minus a fraction of all rows, (q, steps), in rows.
 
-    Intervals of quantiles need them.  Rows below and all rows have noise of their own, so a fraction q of the rows
-    enters with its covariance.  Between the steps at which errors are computed, variances are interpolated.
+    Intervals of quantiles need them.  The noise of the rows below and of all rows is correlated.  Between the steps at
+    which errors are computed, variances are interpolated.
     """
     steps = len(found)
     knots = np.searchsorted(cumulative, np.linspace(0, 1, KNOTS)), np.linspace(0, steps, KNOTS).astype(np.int64)
@@ -192,7 +192,7 @@ def _sum_variances(leaves: FineBinCounts, found: IntArray, share: FloatArray, ma
 
 
 def leaf_parts(axis: Axis) -> tuple[IntArray, IntArray]:
-    """Return the fine bin of each grid point, with fine bins divided where special values lie between their numbers.
+    """Return the fine bin of each grid point, with fine bins divided at special values between their numbers.
 
     Quantiles need the parts, because a special value such as -1 has a place in the order of values.
 
@@ -228,7 +228,7 @@ def count_in_bins(direct: GLSEstimates, column: int, shares: Sparse) -> tuple[Fl
 def share_in_bins(
     direct: GLSEstimates, column: int, inside: BoolArray, holds: BoolArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the fraction of the rows at some grid points that are at others too, and its standard error, (1,) each.
+    """Return the fraction of the rows at some grid points that also meet a condition, and its standard error, (1,) each.
 
     The fraction is a ratio of counts, and the error is of first order.  The error of cut point masses is added as in
     `count_in_bins`.  Both are NaN without grid points.
@@ -238,7 +238,7 @@ def share_in_bins(
     column
         Position of the column.
     inside, holds
-        (grid points,) the rows whose fraction is taken, and where the condition holds.
+        (grid points,) whether rows there count in the denominator, and whether they meet the condition.
     """
     leaves, uneven = direct.leaves(column), direct.uneven(column)
     if leaves is None:
@@ -289,8 +289,8 @@ def average(direct: GLSEstimates, column: int, inside: BoolArray, values: FloatA
 def one_way(direct: GLSEstimates, column: int, means: AnyArray, squares: AnyArray) -> tuple[FloatArray, FloatArray]:
     """Return sums over rows of functions of one column, and their standard errors, (q,) each.
 
-    Rows are taken to be spread evenly inside a fine bin.  The error includes uneven spread, as estimated from adjacent
-    fine bins.
+    Rows are assumed to be spread evenly inside a fine bin.  The error includes uneven spread, as estimated from
+    adjacent fine bins.
 
     Parameters
     ----------

@@ -171,9 +171,9 @@ class Asked:
         return term if term.child < 0 else None
 
     def answers_of_points(self, term: Term) -> IntArray:
-        """Return the position of the answer that rows at each grid point of `one_column` count for, (releasable,).
+        """Return for each grid point of ``term`` the position of the answer that counts its rows, (releasable,).
 
-        It is -1 for none.
+        It is -1 if no answer counts them.
         """
         nodes = _conditions(self.question)
         met = points_met(self.layout, term, nodes[-1] if nodes else None)
@@ -186,7 +186,7 @@ class Asked:
     def _met(self, drawn: Drawn, node: Node | None) -> BoolArray:
         """Return which rows of the counted table meet a condition, (rows,); all rows without a condition.
 
-        A condition on a table below is met if one row below meets it.
+        A condition on a table below is met if any of the row's rows there meets it.
         """
         if node is None:
             return np.ones(drawn.rows(self.of), np.bool_)
@@ -203,7 +203,7 @@ class Asked:
         return met
 
     def _level(self, node: Node) -> int:
-        """Return the position of the lowest table that a condition needs: it is evaluated on each row of this table."""
+        """Return the position of the lowest table in a condition: the condition is evaluated on each row of this table."""
         return deepest(self.layout, {self.terms[one.column].table for one in comparisons_of(node)}, of=self.of)
 
     def _numbers(self, drawn: Drawn, name: str) -> tuple[FloatArray, BoolArray]:
@@ -236,9 +236,9 @@ class Asked:
         return np.where(nowhere, -1, group), listed, math.prod(shape)
 
     def _check_columns(self) -> None:
-        """Raise ParameterError unless the columns have the statistic of the question, and its weight can weight rows.
+        """Raise ParameterError unless the question's statistic exists for its columns and its weight can weight rows.
 
-        Numbers and summaries of child rows have every statistic, but weight no rows.
+        Numbers and summaries of child rows have every statistic, but cannot weight rows.
         """
         question = self.question
         weight = getattr(question, "weight", None)
@@ -255,7 +255,7 @@ class Asked:
 
 
 def _values(question: Asking) -> list[str]:
-    """Return the names of the columns whose numbers a question uses, with its weight; none for counts without one."""
+    """Return the names of the columns whose numbers a question uses, including its weight; none for an unweighted count."""
     found: list[str] = []
     match question:
         case Sum() | Mean() | Variance() | Quantile():
@@ -272,7 +272,7 @@ def _groups(question: Asking) -> Sequence[str]:
 
 
 def _conditions(question: Asking) -> list[Node]:
-    """Return a question's conditions; the condition of a share is joined with its ``where``."""
+    """Return a question's conditions; a share's condition is joined with its ``where``."""
     where = getattr(question, "where", None)
     found = [] if where is None else [where]
     if isinstance(question, Share):

@@ -1,6 +1,6 @@
-"""Rows are decision lists, queries are inputs: the fraction of lists that say yes, by Thaler, Ullman, Vadhan (2012).
+"""Releases tables whose rows are decision lists: the fraction of lists that say yes on an input, by Thaler et al. (2012).
 
-Each list is replaced by the closest polynomial of low degree, from one linear program per pattern of outputs. The
+Each list is replaced by the closest polynomial of low degree, from one linear program per pattern of outputs.  The
 coefficients are summed, and noise is added once.
 """
 
@@ -48,16 +48,17 @@ from synthdp.works.polynomials.polynomials import (
 )
 
 PREFIX_SCALE = 2**12
-"""Factor by which long lists' coefficients of the degree with the largest weight are multiplied, to be summed as whole
-numbers. Less rounds more coarsely; with more, squares of these sums may not fit in 64 bits. A numerical tolerance."""
+"""Largest factor by which long lists' coefficients are multiplied before they are rounded to whole numbers; each degree
+has its own factor.  A smaller one rounds more coarsely; with a larger one, squares of the sums may not fit in 64 bits.
+A numerical tolerance."""
 
 FINEST_SCALE = 2**20
-"""Factor by which short lists' coefficients of the degree with the largest weight are multiplied, to be summed as whole
-numbers. Less rounds coefficients and weights more coarsely. A numerical tolerance."""
+"""Largest factor by which short lists' coefficients are multiplied before they are rounded to whole numbers; each degree
+has its own factor.  A smaller one rounds coefficients and factors more coarsely.  A numerical tolerance."""
 
 ROW_SHARE = 1 / 64
-"""Squared sensitivity of the number of rows, where it is private, as a fraction of the coefficients' squared
-sensitivity.  More would tell the number better, and all coefficients with more noise.  Tuned; not measured."""
+"""Squared sensitivity of the number of rows, if it is private, as a fraction of the coefficients' squared sensitivity.  A
+larger one makes the number more accurate, and adds noise to all coefficients.  Tuned; not measured."""
 
 
 class PatternTable(NamedTuple):
@@ -126,12 +127,12 @@ class ListPlan(NamedTuple):
 
 
 def plan_at(variables: Sequence[str], length: int, order: int, adjacency: Adjacency, loss: PrivacyLoss) -> ListPlan:
-    """Return the plan with the least noise at one degree, for short lists, among four choices of scales.
+    """Return the plan with the least noise at one degree, for short lists, among four choices of factors by degree.
 
-    A plan has the statistic to measure, the bound on an answer's bias, and the noise stddev of an answer in rows.
-    Coefficients of high degree are many but small, so they take a small share of the sensitivity. Each choice suits one
-    noise law. With the largest squares of each degree as use, `least_worst_use` divides an L2 sensitivity best. The
-    others are for pure losses: cube roots for Laplace noise, equal largest coefficients for K-norm noise.
+    Coefficients of high degree are many but small, so they take a small share of the sensitivity.  One choice has equal
+    factors; each other suits one noise distribution.  For Gaussian noise `least_worst_use` divides the L2 sensitivity
+    best, given the largest squares of each degree.  For pure losses factors are cube roots (Laplace noise), or make the
+    largest coefficients equal (K-norm noise).
 
     Parameters
     ----------
@@ -140,7 +141,7 @@ def plan_at(variables: Sequence[str], length: int, order: int, adjacency: Adjace
     order
         Degree of the polynomials.
     adjacency, loss
-        The neighbours and the cost.
+        The neighbouring relation and the cost.
     """
     patterns = [pattern_table(r, order) for r in range(length + 1)]
     values, errors = [pattern.values for pattern in patterns], [pattern.error for pattern in patterns]
@@ -173,8 +174,12 @@ def plan_prefixes(
 ) -> ListPlan:
     """Return the plan with the least noise at one degree, for long lists, from polynomials for their prefixes.
 
-    The scales are equal, or suit the degrees' largest squares, whichever has less noise. Parameters are as in
-    `plan_at`.
+    The factors of all degrees are equal, or suit the degrees' largest squares, whichever has less noise.
+
+    Parameters
+    ----------
+    variables, length, order, adjacency, loss
+        As in `plan_at`.
     """
     table = prefix_table(length, order)
     count = np.array(level_sizes(len(variables), order), np.float64)
@@ -203,22 +208,22 @@ def plan_prefixes(
 
 
 def _stacked(values: Sequence[FloatArray]) -> FloatArray:
-    """Return the coefficients of all patterns of all lengths, (patterns, 2^k), 0 where a list has no such rule.
+    """Return the coefficients of all patterns of all lengths, (patterns, 2^k), 0 for rules that a list does not have.
 
-    Scales are chosen for the worst of all patterns.
+    Factors are chosen for the worst of all patterns.
     """
     width = values[-1].shape[1]
     return np.vstack([np.pad(one, ((0, 0), (0, width - one.shape[1]))) for one in values])
 
 
 def _by_order(coefficients: FloatArray, order: int) -> FloatArray:
-    """Return the sums over the coefficients of each degree, (patterns, order + 1), as scales are by degree."""
+    """Return the sums over the coefficients of each degree, (patterns, order + 1); factors depend on the degree only."""
     sizes = _sizes(int(math.log2(coefficients.shape[1])))
     return np.stack([coefficients[:, sizes == i].sum(axis=1) for i in range(order + 1)], axis=1)
 
 
 def _sizes(length: int) -> FloatArray:
-    """Return the number of 1s of each pattern of ``length`` bits, (2^length,), as floats: its set's degree."""
+    """Return the number of 1s in each pattern of ``length`` bits, (2^length,), as floats: the degree of its set."""
     return np.bitwise_count(np.arange(2**length)).astype(np.float64)
 
 
@@ -227,7 +232,7 @@ SHORT = 8
 safety limit of time."""
 
 MAX_COEFFICIENTS = 5_000_000
-"""Most coefficients of one release. A safety limit of memory: 40 MB of 64-bit sums."""
+"""Most coefficients of one release: 40 MB of 64-bit sums.  A safety limit of memory."""
 
 Input: TypeAlias = Mapping[str, object]
 """An input as a mapping from each variable's name to true or false."""
@@ -406,7 +411,7 @@ class DecisionListRelease(HasPrivacyCost):
     def plan(
         self, variables: Sequence[str], adjacency: Adjacency, loss: PrivacyLoss, *, rows: int | None = None
     ) -> ListPlan:
-        """Return the plan, statistic, bias and stddev, whose degree and scales have the least bias plus two stddevs.
+        """Return the plan (statistic, bias and stddev) whose degree and factors have the least bias plus two stddevs.
 
         Raises
         ------

@@ -1,7 +1,6 @@
 """The practical variant of Wang's slides: random grid points weighted to meet random low-degree averages.
 
-The noise is calibrated to the right sensitivity: replacing a row moves R arbitrary averages by up to 2R/n in L1, not
-R/n.
+The noise corrects the slides: replacing a row changes R arbitrary averages by up to 2R/n in L1, not R/n.
 """
 
 from __future__ import annotations
@@ -27,15 +26,15 @@ from synthdp.works.smooth.chebyshev import DENOMINATOR
 from synthdp.works.smooth.support import Synthesised, fit_support, pointed_cells, smooth_domain
 
 CANDIDATES, GRID = 10_000, 64
-"""Defaults of C random grid points, and of N grid points per column. More of either let averages be met better, and
-take more time. Tuned; not measured."""
+"""Defaults of C, the number of random grid points, and of N, the grid points per column.  More of either meet the averages
+better, and take more time.  Tuned; not measured."""
 
 FUNCTIONS = 100
-"""Default of R, the number of random functions, where there are as many. A convention: the slides' choice."""
+"""Default of R, the number of random functions, if there are as many.  A convention: the slides' choice."""
 
 
 MAX_FEATURES = 100_000_000
-"""Most values of functions at candidates: 0.8 GB of floats. A safety limit of memory."""
+"""Most values of functions at candidates: 0.8 GB of floats.  A safety limit of memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +44,7 @@ class Practical:
     Parameters
     ----------
     functions
-        R, the number of random functions; ``None`` for 100, or all where there are fewer.
+        R, the number of random functions; ``None`` for 100, or for all if there are fewer.
     candidates, grid
         C, the number of random grid points, and N, the grid points per column.
     order
@@ -143,16 +142,16 @@ def practical_synthesis(
 
 
 def random_averages(domain: Domain, random: tuple[Term, ...]) -> TensorBasis:
-    """Return the statistic of the random averages, and of out-of-domain counts that don't raise the sensitivity."""
+    """Return the statistic of the random averages, and of out-of-domain counts that do not raise the sensitivity."""
     counted = _countable(random, out_of_domain_terms(domain, order=1))
     return TensorBasis(domain, (*random, *counted), denominator=DENOMINATOR, most=len(random))
 
 
 def _countable(random: Sequence[Term], misfits: Sequence[Term]) -> list[Term]:
-    """Return the out-of-domain indicators that can be counted without more sensitivity.
+    """Return the indicators of out-of-domain values that can be counted without raising the sensitivity.
 
-    Each indicator takes one unused term of its column. A record that is out of domain in some columns then has at least
-    as many terms that are 0 as indicators that are 1.
+    Each is matched with a different random function of its column.  A record that is out of domain in some columns then
+    loses at least as many function values, which are 0, as it has indicators of 1.
     """
     free, found = set(range(len(random))), []
     for misfit in misfits:
@@ -166,7 +165,7 @@ def _countable(random: Sequence[Term], misfits: Sequence[Term]) -> list[Term]:
 def count_terms(d: int, *, order: int, degrees: int) -> int:
     """Return the number of products of cosines on 1 to ``order`` of d columns, of degrees 1 to ``degrees`` - 1.
 
-    The random functions that are measured are drawn from these; there cannot be more.
+    The random functions are drawn from these, so there cannot be more.
     """
     return sum(math.comb(d, size) * (degrees - 1) ** size for size in range(1, min(order, d) + 1))
 
@@ -180,7 +179,7 @@ def random_terms(d: int, count: int, *, order: int, degrees: int, rng: Generator
 def _term(index: int, d: int, *, degrees: int) -> Term:
     """Return the product of cosines with a given number: fewer columns first, then by columns, then by degrees.
 
-    Products are so drawn without a list of all.
+    So products are drawn without a list of all.
     """
     size, each = 1, degrees - 1
     while index >= math.comb(d, size) * each**size:
