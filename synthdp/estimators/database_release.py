@@ -1,4 +1,4 @@
-"""`DatabaseRelease`: synthetic tables of several related private tables.  The module does no computations."""
+"""`DatabaseRelease`: synthetic tables of several related private tables.  Other modules compute them."""
 
 from __future__ import annotations
 
@@ -250,10 +250,10 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         return self
 
     def _takes(self, schema: DatabaseSchema) -> Callable[[str, Schema], bool]:
-        """Return a function that tells whether a release works if a table keeps only some columns.
+        """Return a function that returns whether a release works if a table keeps only some columns.
 
         It does not if the workload or the target names a column that is gone, or if a `Workload` names columns by
-        place.  Discovery then keeps the column.
+        position.  Discovery then keeps the column.
         """
         wished, names = relations_wished(schema, self.workload, self.target), names_wished(schema)
         needed = {names[i] for clique, _ in wished.weights or () for i in clique}
@@ -267,10 +267,10 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         return takes
 
     def _with_unfit(self) -> tuple[list[Unusual], Unusual | None, dict[str, MisfitShare | None]]:
-        """Leave values that noise explains out of the model, and add receipt notes on them and on what does not fit.
+        """Leave values that noise explains out of the model, and add receipt notes on them and on out-of-domain values.
 
-        Left out are missing values, and labels for others in discovered columns.  Unusual persons, too few persons and
-        out-of-domain values are returned.  All comes from noisy answers, so it costs nothing.
+        The values are missing values, and labels for others in discovered columns.  Return unusual persons, too few
+        persons and out-of-domain values.  All is computed from noisy answers, so it costs nothing.
         """
         model, measured = self.release_.output, self.release_.measurements
         layout = model.layout
@@ -360,14 +360,14 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         ParameterError
-            If the folder is not empty, a table is one that was read, or the rows cannot be drawn.
+            If the folder is not empty, a target table is a private table that was read, or the rows cannot be drawn.
 
         Notes
         -----
-        PostgreSQL, MySQL, SQLite and DuckDB are asked which tables they mean, under any name and below any view.  A
-        table that was read cannot be known if it was read by a query (except in SQLite and DuckDB) or a DuckDB relation,
-        if MySQL does not let you see the view, or if the release was loaded: then make sure yourself that the tables are
-        others.
+        PostgreSQL, MySQL, SQLite and DuckDB are asked whether a target table is a private table that was read, under
+        another name or below a view.  They cannot tell this in four cases.  The private table was read by a query
+        (except in SQLite and DuckDB), or as a DuckDB relation; MySQL does not let you see the view; or the release was
+        loaded from a file.  Then make sure yourself that the tables differ.
         """
         check_is_fitted(self)
         if self._one is not None:

@@ -1,6 +1,6 @@
-"""How the cells of a column are written, where that is declared: read so, and written back so.
+"""Text formats of a column's cells, if they are declared: private texts are read by them, and synthetic ones written.
 
-A format is public.  It reads each text by itself, and a text that it cannot read is a value that does not fit.
+A format is public.  Each text is read by itself, and a text that cannot be read is an out-of-domain value.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LONGEST_FORMAT = 100
 """Most characters of a format.  A safety limit, because it becomes a regular expression."""
 
 LAST_YEAR = 2068
-"""The last year that two digits stand for, as in C and Python; the first is 99 years before."""
+"""The last year that two digits stand for, as in C and Python; the first is 99 years before.  A convention."""
 
 _MICROS = {"H": 3_600_000_000, "M": 60_000_000, "S": 1_000_000, "f": 1}
 """Microseconds in one hour, minute, second and microsecond, by strptime code."""
@@ -50,7 +50,7 @@ class CellFormat(Protocol):
     def read(self, text: str) -> Any:
         """Return the value of a text, or ``None`` if it cannot be read, which makes it an out-of-domain value.
 
-        Times give microseconds, numbers a text that Python reads, truth values a boolean.
+        The value of a time is in microseconds, of a number a text that Python reads, of a truth value a boolean.
         """
         ...
 
@@ -66,7 +66,7 @@ _NUMERIC = {
 """Regular expressions of the digits that each strptime code reads."""
 
 _WIDTHS = {"Y": 4, "f": 6, "j": 3}
-"""Number of digits that each strptime code writes, where it is not two."""
+"""Number of digits that each strptime code writes, if it is not two."""
 
 _NAMES = {
     "B": _MONTHS, "b": tuple(name[:3] for name in _MONTHS), "A": _DAYS, "a": tuple(name[:3] for name in _DAYS),
@@ -95,11 +95,12 @@ class TimeFormat:
     quantity
         ``"moment"``, ``"clock"`` or ``"length"``.
     parts
-        Codes and the texts between them: the code or "", the text, and whether a number is written without zeros before it.
+        Codes and the texts between them: the code or "", the text, and whether a number is written without leading
+        zeros.
     last_year
         The last year that two digits stand for.
     zone
-        The zone that moments are written in, where the pattern tells it.
+        The zone that moments are written in, if the pattern contains it.
     """
 
     quantity: str
@@ -115,8 +116,8 @@ class TimeFormat:
     def read(self, text: str) -> int | None:
         """Return the microseconds that a text stands for, or ``None`` if it does not match the pattern.
 
-        Days or hours that do not exist give ``None`` too.  Leading zeros that a table of whole numbers dropped are put
-        back.
+        It is also ``None`` for days or hours that do not exist.  If a table of whole numbers dropped leading zeros,
+        they are restored.
         """
         bare, width = text.strip(), _width(self.parts)
         if width is not None and bare.isascii() and bare.isdigit():  # 930 in a column of whole numbers is 0930
@@ -132,7 +133,8 @@ class TimeFormat:
     def _micros(self, told: Mapping[str, str]) -> int | None:
         """Return the microseconds that the matched digits and names of each code, ``told``, stand for.
 
-        They count from 1970 UTC, from midnight, or a length.  ``None`` if an hour, minute or second is out of range.
+        They count from 1970 UTC or from midnight, or are a length.  Return ``None`` if an hour, minute or second is out
+        of range.
         """
         numbers = {code: int(digits) for code, digits in told.items() if code in _NUMERIC}
         if "f" in told:
@@ -151,9 +153,9 @@ class TimeFormat:
         return (self._day(told, numbers) - _EPOCH) // _MICROSECOND + inside - _offset(told.get("z"))
 
     def _day(self, told: Mapping[str, str], numbers: Mapping[str, int]) -> dt.datetime:
-        """Return the day that the parts name, given as texts and numbers by code; the first of a month or year alone.
+        """Return the day of matched parts, given as texts and as numbers by code; without a day or month it is the first.
 
-        ValueError is raised for a day that does not exist; `read` then gives ``None``.
+        Raise ValueError for a day that does not exist; `read` then returns ``None``.
         """
         year = numbers["Y"] if "Y" in numbers else self.last_year - (self.last_year - numbers["y"]) % 100
         if "j" in numbers:
@@ -196,9 +198,9 @@ def time_format(pattern: str, quantity: str, *, last_year: int = LAST_YEAR, zone
     Parameters
     ----------
     pattern
-        As ``strptime`` has it: ``%Y %y %m %d %j %B %b %A %a`` for days (names are English); ``%H %I %p %M %S %f`` for
-        times of day; ``%z`` for the offset of a zone; and other characters for themselves.  A ``-``, as in ``%-d``,
-        leaves out the zeros before a number; they may be missing in what is read in either case.
+        The codes of ``strptime``: ``%Y %y %m %d %j %B %b %A %a`` for days (names are English); ``%H %I %p %M %S %f``
+        for times of day; ``%z`` for the offset of a zone.  Other characters stand for themselves.  A ``-``, as in
+        ``%-d``, writes a number without leading zeros; in texts that are read, these zeros may always be missing.
     quantity
         ``"moment"``, ``"clock"`` or ``"length"``; the hours of a length may be more than 23.
     last_year
@@ -209,14 +211,12 @@ def time_format(pattern: str, quantity: str, *, last_year: int = LAST_YEAR, zone
     Raises
     ------
     SchemaError
-        If it is no such pattern, or its texts do not tell enough.
+        If it is no such pattern, or its texts do not determine a value.
 
     Examples
     --------
-    >>> time_format("%d.%m.%Y", "moment").write(0)
-    '01.01.1970'
-    >>> time_format("%H:%M", "clock").read("08:30") // 60_000_000
-    510
+    >>> time_format("%d.%m.%Y", "moment").write(0) '01.01.1970' >>> time_format("%H:%M", "clock").read("08:30") //
+    60_000_000 510
     """
     if not isinstance(pattern, str) or not 1 <= len(pattern) <= LONGEST_FORMAT or not pattern.isprintable():
         raise SchemaError("format must be a pattern such as '%d.%m.%Y'")
@@ -257,7 +257,7 @@ def _what_is_wrong(codes: list[str], quantity: str) -> str:
 
 @lru_cache(maxsize=256)
 def _compiled(parts: tuple[tuple[str, str, bool], ...], quantity: str) -> re.Pattern[str]:
-    """Return the regular expression that reads a time format; numbers beside each other must have all digits."""
+    """Return the regular expression that reads a time format; of adjacent numbers each must have all digits."""
     found = ["(?P<minus>-)?"] if quantity == "length" else []
     first = next(code for code, _, _ in parts if code)
     for i, (code, text, _) in enumerate(parts):
@@ -280,7 +280,7 @@ def _compiled(parts: tuple[tuple[str, str, bool], ...], quantity: str) -> re.Pat
 def _width(parts: tuple[tuple[str, str, bool], ...]) -> int | None:
     """Return the total number of digits of a pattern that has digits only, else ``None``.
 
-    A table may have read such texts as integers and lost leading zeros, which are then put back.
+    If a table has read such texts as integers without leading zeros, the zeros are restored by it.
     """
     if any(code not in _NUMERIC for code, _, _ in parts):
         return None
@@ -327,15 +327,15 @@ class NumberFormat:
     Parameters
     ----------
     before, after
-        Texts before and after a number, with the blanks beside it; the empty text for nothing.
+        Texts before and after a number, with adjacent blanks; "" for none.
     thousands, point
-        Sign between thousands, the empty text for none, and sign before the digits of the fraction.
+        Separator of thousands, "" for none, and the decimal point.
     digits
-        Least number of digits of the fraction that are written.
+        Least number of decimals that are written.
     named
-        Texts that stand for numbers, with these.
+        Pairs of a text and the number that it stands for.
     bracketed
-        Whether negative numbers are written in brackets and not with a minus, as accounts do.
+        Whether negative numbers are written in brackets instead of with a minus, as in accounts.
     """
 
     before: str = ""
@@ -354,7 +354,7 @@ class NumberFormat:
     def read(self, text: str) -> str | None:
         """Return the number in a text as Python writes it, or ``None`` if it cannot be read.
 
-        `named` texts give their number.
+        A text in `named` gives its number.
         """
         bare = text.strip()
         for word, number in self.named:
@@ -387,9 +387,9 @@ class NumberFormat:
 
 
 def without_brackets(text: str) -> str | None:
-    """Return what stands in the brackets of a text such as "(1,234)"; ``None`` without brackets or with a sign inside.
+    """Return the text inside the brackets of a text such as "(1,234)"; ``None`` without brackets or with a sign inside.
 
-    Accounts write negative numbers so.
+    Accounts write negative numbers in this way.
     """
     inside = text[1:-1] if text.startswith("(") and text.endswith(")") else ""
     return inside.strip() if inside and not re.search(r"[-+\u2212()]", inside) else None
@@ -401,28 +401,30 @@ _EXAMPLE = re.compile(r"(?P<before>[^\d+\-]*)(?P<number>\d(?:[\d.,'\u2019 \u00a0
 
 @lru_cache(maxsize=256)
 def number_format(example: str | None, named: tuple[tuple[str, float], ...] = ()) -> NumberFormat:
-    """Return the text format of numbers that an example shows: how 1234.5, or another positive number, is written.
+    """Return the text format of numbers that an example shows, such as 1234.5 or another positive number.
+
+    Texts before and after the number, and separators of thousands, may be missing in texts that are read.
 
     Parameters
     ----------
     example
-        Such as ``"1.234,56 €"``, ``"$1,234"``, ``"1 234,5"`` or ``"12.5 %"``; ``None`` for plain digits.  A comma or a point
-        that stands once, after one to three digits and before three, is one between thousands: ``"1.234"`` is a thousand.
-        The signs around the number may be missing in what is read, and so may those between thousands.  As many digits
-        are written after the point as the example has, or more; a ``#`` is one that need not be there: ``"1234,#"``.
-        An example in brackets, ``"($1,234)"``, writes negative numbers in brackets, and other numbers without them.
+        A written number such as ``"1.234,56 €"``, ``"$1,234"``, ``"1 234,5"`` or ``"12.5 %"``; ``None`` for plain
+        digits.  A single comma or point with one to three digits before it and three after it separates thousands:
+        ``"1.234"`` is 1234.  Numbers are written with at least as many decimals as the example has; a ``#`` is an
+        optional one: ``"1234,#"``.  An example in brackets, ``"($1,234)"``, writes negative numbers in brackets, and
+        other numbers without brackets.
     named
-        Texts that stand for numbers, with these.
+        Pairs of a text and the number that it stands for.
 
     Raises
     ------
     SchemaError
-        If it shows no number, or one that can be read in no way.
+        If it shows no number, or cannot be understood.
 
     Examples
     --------
-    >>> number_format("1.234,56 €").read("-7.000,5 €"), number_format("1.234,56 €").write(1e6)
-    ('-7000.5', '1.000.000,00 €')
+    >>> number_format("1.234,56 €").read("-7.000,5 €"), number_format("1.234,56 €").write(1e6) ('-7000.5', '1.000.000,00
+    €')
     """
     if example is None:
         return NumberFormat(named=named)
@@ -479,7 +481,7 @@ class TruthFormat:
 
     @property
     def words(self) -> frozenset[str]:
-        """The two words, which are values and never missing."""
+        """The two words, which are never read as missing values."""
         return frozenset((self.true, self.false))
 
     def read(self, text: str) -> bool | None:
@@ -516,12 +518,12 @@ def checked(make: Callable[[], CellFormat | None], where: str) -> None:
 
 
 def words_as_pairs(words: object) -> tuple[tuple[str, float], ...]:
-    """Return texts with the numbers they stand for as pairs, from a mapping or a list of pairs.
+    """Return pairs of a text and the number that it stands for, from a mapping or a list of pairs.
 
     Raises
     ------
     SchemaError
-        If it is none.
+        If it is neither.
     """
     unlike = SchemaError("words must be texts with the numbers that they stand for, such as {'<0.6': 0.3}")
     if isinstance(words, (str, bytes)):
