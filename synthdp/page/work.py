@@ -139,7 +139,7 @@ def look(request: Request, tell: Tell) -> Any:
 
 
 def propose(request: Request, tell: Tell) -> Any:
-    """Return the rules that a column is at most another which nearly all rows obey, a list of dicts.
+    """Return rules that one column is at most another, which nearly all rows obey, as a list of dicts.
 
     Each has the "rule" as a document, its "words", and "kept", a comment with the number of rows that obey it.  NOT
     private.

@@ -26,9 +26,9 @@ BARE = "sifting"
 
 
 def ready(name: str) -> None:
-    """Import what a solver needs, so that a missing package is found before anything is spent.
+    """Import the packages that a solver needs, so that a missing one is found before anything is spent.
 
-    The L1 program has weights without HiGHS, so a part that is not installed, or cannot be loaded, is no error here.
+    The L1 program also finds weights without HiGHS, so a package that it lacks, or that cannot be loaded, is no error.
 
     Raises
     ------

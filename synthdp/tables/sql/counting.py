@@ -86,10 +86,10 @@ def counting_query(domain: Domain, cliques: Sequence[Clique], coded: str, names:
 
 
 def listing_query(domain: Domain, coded: str, names: Sequence[str]) -> str:
-    """Return a query of every combination of bins that occurs, with its number of rows.
+    """Return SQL for every combination of bins that occurs, with its number of rows.
 
-    Statistics other than marginals are computed here from its answer, which is smaller than the rows.  ``coded`` is the
-    table of the rows' grid indices, ``names`` are theirs.
+    Statistics other than marginals are computed in Python from its result, which is smaller than the rows.  ``coded``
+    is the table of the rows' grid indices, ``names`` are its columns.
     """
     cells = [cell_sql(axis, names[j]) for j, axis in enumerate(domain.axes)]
     named = ", ".join(f"{cell} AS c{j}" for j, cell in enumerate(cells))
