@@ -261,10 +261,13 @@ class Release(Generic[OutputT_co]):
 
         Examples
         --------
-        >>> import pandas as pd >>> import synthdp as sd >>> ages = pd.DataFrame({"age": [20, 30, 40, 50] * 500}) >>>
-        release = sd.SyntheticRelease(schema=sd.Schema({"age": sd.Integer(0, 99)})).fit(ages).release_ >>> found =
-        release.analyse(lambda table: {"mean age": table["age"].mean()}) >>> list(found.table.columns) ['estimate',
-        'standard_error', 't', 'p_value', 'lower', 'upper']
+        >>> import pandas as pd
+        >>> import synthdp as sd
+        >>> ages = pd.DataFrame({"age": [20, 30, 40, 50] * 500})
+        >>> release = sd.SyntheticRelease(schema=sd.Schema({"age": sd.Integer(0, 99)})).fit(ages).release_
+        >>> found = release.analyse(lambda table: {"mean age": table["age"].mean()})
+        >>> list(found.table.columns)
+        ['estimate', 'standard_error', 't', 'p_value', 'lower', 'upper']
         """
         from synthdp.answers.samples import analysed, replicates_of
 
@@ -423,10 +426,14 @@ def load(path: str | PathLike[str]) -> Release[Any]:
 
     Examples
     --------
-    >>> import tempfile >>> import pandas as pd >>> import synthdp as sd >>> release =
-    sd.SyntheticRelease(schema=sd.Schema({"member": sd.Boolean()})).fit(pd.DataFrame({"member": [True] * 500})) >>> with
-    tempfile.TemporaryDirectory() as folder: ...     release.save(f"{folder}/members.release") ...     again =
-    sd.load(f"{folder}/members.release") >>> again.sample(10, random_state=0).equals(release.sample(10, random_state=0))
+    >>> import tempfile
+    >>> import pandas as pd
+    >>> import synthdp as sd
+    >>> release = sd.SyntheticRelease(schema=sd.Schema({"member": sd.Boolean()})).fit(pd.DataFrame({"member": [True] * 500}))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     release.save(f"{folder}/members.release")
+    ...     again = sd.load(f"{folder}/members.release")
+    >>> again.sample(10, random_state=0).equals(release.sample(10, random_state=0))
     True
     """
     from synthdp.release_files import read

@@ -84,12 +84,18 @@ class Curator:
 
     Examples
     --------
-    >>> import pandas as pd >>> import synthdp as sd >>> from synthdp.domain.domain import domain_of >>> from
-    synthdp.queries.marginals import one_ways >>> schema = sd.Schema({"smoker": sd.Boolean()}) >>> table =
-    pd.DataFrame({"smoker": [True, False, False] * 100}) >>> curator = sd.Curator(table, schema=schema,
-    budget=sd.PureDP(1.0)) >>> noisy = curator.measure(one_ways(domain_of(schema)), spend=sd.PureDP(0.5)) >>>
-    noisy.values.dtype, noisy.answers.shape  # whole numbers: false, true, and what is neither (dtype('int64'), (3,))
-    >>> print(curator.remaining) ε = 0.5
+    >>> import pandas as pd
+    >>> import synthdp as sd
+    >>> from synthdp.domain.domain import domain_of
+    >>> from synthdp.queries.marginals import one_ways
+    >>> schema = sd.Schema({"smoker": sd.Boolean()})
+    >>> table = pd.DataFrame({"smoker": [True, False, False] * 100})
+    >>> curator = sd.Curator(table, schema=schema, budget=sd.PureDP(1.0))
+    >>> noisy = curator.measure(one_ways(domain_of(schema)), spend=sd.PureDP(0.5))
+    >>> noisy.values.dtype, noisy.answers.shape  # whole numbers: false, true, and what is neither
+    (dtype('int64'), (3,))
+    >>> print(curator.remaining)
+    ε = 0.5
     """
 
     __slots__ = ("_account", "_dataset", "_ends", "_ledger", "_vault")

@@ -208,8 +208,13 @@ class TreePlanner:
 
     Examples
     --------
-    >>> planner = TreePlanner((2, 3, 4)) >>> planner.cells([(0, 1)]) 10 >>> planner.cells([(0, 1), (1, 2)]) 18 >>>
-    planner.tree_of([(0, 1), (1, 2), (0, 2)]).nodes ((0, 1, 2),)
+    >>> planner = TreePlanner((2, 3, 4))
+    >>> planner.cells([(0, 1)])
+    10
+    >>> planner.cells([(0, 1), (1, 2)])
+    18
+    >>> planner.tree_of([(0, 1), (1, 2), (0, 2)]).nodes
+    ((0, 1, 2),)
     """
 
     def __init__(self, shape: Sequence[int]) -> None:

@@ -215,8 +215,10 @@ def time_format(pattern: str, quantity: str, *, last_year: int = LAST_YEAR, zone
 
     Examples
     --------
-    >>> time_format("%d.%m.%Y", "moment").write(0) '01.01.1970' >>> time_format("%H:%M", "clock").read("08:30") //
-    60_000_000 510
+    >>> time_format("%d.%m.%Y", "moment").write(0)
+    '01.01.1970'
+    >>> time_format("%H:%M", "clock").read("08:30") // 60_000_000
+    510
     """
     if not isinstance(pattern, str) or not 1 <= len(pattern) <= LONGEST_FORMAT or not pattern.isprintable():
         raise SchemaError("format must be a pattern such as '%d.%m.%Y'")
@@ -423,8 +425,8 @@ def number_format(example: str | None, named: tuple[tuple[str, float], ...] = ()
 
     Examples
     --------
-    >>> number_format("1.234,56 €").read("-7.000,5 €"), number_format("1.234,56 €").write(1e6) ('-7000.5', '1.000.000,00
-    €')
+    >>> number_format("1.234,56 €").read("-7.000,5 €"), number_format("1.234,56 €").write(1e6)
+    ('-7000.5', '1.000.000,00 €')
     """
     if example is None:
         return NumberFormat(named=named)

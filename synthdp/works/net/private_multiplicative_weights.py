@@ -60,6 +60,18 @@ class PrivateMultiplicativeWeights(HasPrivacyCost):
         Privacy loss that a session may cost.
     workload
         The marginals that `release` asks for, by the names of their columns; default: all pairs of the domain's.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> import synthdp as sd
+    >>> table = pd.DataFrame(np.random.default_rng(1).random((1000, 3)) < 0.3, columns=["a", "b", "c"])
+    >>> schema = sd.Schema({name: sd.Boolean() for name in table})
+    >>> curator = sd.Curator(table, schema=schema, budget=sd.ApproxDP(1.0, 1e-6))
+    >>> session = sd.PrivateMultiplicativeWeights(max_updates=3).open(curator)
+    >>> len(session.ask([("a", "b"), ("b", "c")]))  # the four cells of each of two tables
+    8
     """
 
     domain: Domain | WorkloadSpec | None = None
