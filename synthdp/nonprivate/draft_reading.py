@@ -246,6 +246,17 @@ class Seen:
         different = len(self.counts)
         return different <= MOST_LEVELS or (different <= LONGEST_LIST and self.present >= REPEATS * different)
 
+    def alike(self) -> Seen:
+        """Return these counts with texts that are written as numbers among the values counted as these numbers.
+
+        A column of objects may hold 1 and "1", as files that are read in parts have.  A level that is a number reads both.
+        """
+        number = {str(value): value for value in self.counts if not isinstance(value, str)}
+        merged: Counter[Any] = Counter()
+        for value, count in self.counts.items():
+            merged[number.get(value, value) if isinstance(value, str) else value] += count
+        return Seen(merged, self.rows, self.missing)
+
     def without(self, texts: Iterable[str]) -> Seen:
         """Return these counts with some texts counted as missing."""
         gone = {text: self.counts[text] for text in texts}

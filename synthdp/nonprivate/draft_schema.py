@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from synthdp.arrays import IntArray
 from synthdp.errors import DataError, ParameterError, SchemaError
 from synthdp.nonprivate.digits import SHARED, exact_lattice, few_values, heaps_of, lattice_of, odd_share, settings_of
 from synthdp.nonprivate.draft_bounds import moment_bounds, number_bounds, outwards, without_far_values
@@ -42,6 +43,7 @@ from synthdp.schema.columns import (
 from synthdp.schema.public_documents import Entry, document_of
 from synthdp.schema.schema import Schema
 from synthdp.schema.schema_json import read_document
+from synthdp.tables.format import TableFormat
 from synthdp.tables.source import Source, TextSource
 
 _CODES = (-1, -9, -99, -999, -9999, 99, 999, 9999, 99_999)  # numbers that forms use for "unknown", "refused", "more"
@@ -220,6 +222,9 @@ OF_CODES = (
     "Check it against the form."
 )
 """Addition to the comment on numbers with codes for missing or extreme answers, see `_CODES`."""
+_EMPTY = {"moment": "datetime", "length": "duration", "clock": "time"}
+"""Types of a schema by the quantity of a column without any value: columns of times hold nothing else."""
+
 OF_NOTHING = "No value at all in this table: say what it is, or leave the column out."
 """The comment on a column without any value."""
 
@@ -272,10 +277,11 @@ def draft_schema(
     for name in names:
         why = _why_left_out(name, seen.get(name))
         entry = None if why else _entry(name, kinds[name], seen[name])
-        if entry is not None and _is_sound(entry):
+        why = why or _why_not_released(entry, source)
+        if entry is not None and not why:
             entries.append(entry)
         else:
-            left_out[name] = why or "no bounds or levels can be declared for its values"
+            left_out[name] = why
     if not entries:
         by_reason: dict[str, list[str]] = {}
         for name, why in left_out.items():
@@ -302,14 +308,21 @@ def _why_left_out(name: str, seen: Seen | None) -> str:
     return ""
 
 
-def _is_sound(entry: Entry) -> bool:
-    """Return whether a schema accepts a drafted column; others are left out, so that the draft can be read."""
+def _why_not_released(entry: Entry, source: Source) -> str:
+    """Return the reason why no release can have a drafted column; the empty text if one can.
+
+    Either a schema refuses the entry, or the table's type of the column cannot hold its values.
+    """
     try:
         columns, _, _ = read_document(document_of([entry], comment=ABOUT), source="the draft")
-        Schema(columns)
+        schema = Schema(columns)
     except SchemaError:
-        return False
-    return True
+        return "no bounds or levels can be declared for its values"
+    try:
+        TableFormat.of(source, schema)
+    except DataError:
+        return "its type holds nothing that a release can write: convert the column"
+    return ""
 
 
 def _is_free_text(seen: Seen) -> bool:
@@ -328,6 +341,7 @@ def _entry(name: str, kind: Column, seen: Seen) -> Entry:
     """Return the draft of one column as its part of the schema document, with notes for the reviewer."""
     if isinstance(kind, Integer) and kind.cells is None and (days := days_as_numbers(seen.counts)) is not None:
         kind, seen = days, seen.read_as(days)
+    seen = seen.alike()
     entry: Entry = {"name": name, **_settings(name, kind, seen)}
     comment = entry.pop("comment") + _about_format(kind, seen) + _about_persons(name, seen) + _about_spellings(entry)
     if entry["type"] != "identifier" and seen.missing:
@@ -358,10 +372,10 @@ def _settings(name: str, kind: Column, seen: Seen) -> Entry:
     """Return the settings of a drafted column: type, bounds or levels, and a comment.
 
     The first case that fits counts, so a case of few columns (identifiers, codes, few values) comes before the general
-    case of its type.  A column without any value is drafted as open categories.
+    case of its type.  A column without any value is drafted as times without bounds, or as open categories.
     """
     if not seen.present:
-        return {"type": "categorical", "levels": None, "comment": OF_NOTHING}
+        return {"type": _EMPTY.get(kind.quantity, "categorical"), "comment": OF_NOTHING}
     match kind:
         case Boolean():
             return {"type": "boolean", "comment": OF_TRUTH}
@@ -382,8 +396,7 @@ def _settings(name: str, kind: Column, seen: Seen) -> Entry:
         case Datetime():
             return _moments(seen) | ({} if kind.zone is None else {"zone": kind.zone}) | _written(kind)
         case Duration():
-            lower, upper = outwards(min(seen.counts) // 10**6, -(-max(seen.counts) // 10**6), whole=True)
-            return {"type": "duration", "lower": lower, "upper": upper, **_written(kind), "comment": OF_BOUNDS}
+            return _lengths(seen) | _written(kind)
         case _ if seen.names_rows:
             return {"type": "identifier", "prefix": f"{name}-", "comment": OF_IDENTIFIERS}
         case _ if not seen.is_listable:
@@ -534,6 +547,19 @@ def _stands_apart(code: int, seen: Seen) -> bool:
 def _moments(seen: Seen) -> Entry:
     """Return the settings of a column of moments: bounds, resolution and comment."""
     micros = np.array(list(seen.counts), np.int64)
-    resolution, each = next((name, each) for name, each in RESOLUTIONS.items() if not (micros % each).any())
+    resolution, each = _resolution(micros)
     lower, upper = moment_bounds(int(micros.min()), int(micros.max()), step=each)
     return {"type": "datetime", "lower": lower, "upper": upper, "resolution": resolution, "comment": OF_BOUNDS}
+
+
+def _lengths(seen: Seen) -> Entry:
+    """Return the settings of a column of lengths of time: bounds in units of the resolution, resolution and comment."""
+    micros = np.array(list(seen.counts), np.int64)
+    resolution, each = _resolution(micros)
+    lower, upper = outwards(int(micros.min()) // each, int(micros.max()) // each, whole=True)
+    return {"type": "duration", "lower": lower, "upper": upper, "resolution": resolution, "comment": OF_BOUNDS}
+
+
+def _resolution(micros: IntArray) -> tuple[str, int]:
+    """Return the longest resolution of which all values are multiples, and its microseconds."""
+    return next((name, each) for name, each in RESOLUTIONS.items() if not (micros % each).any())

@@ -18,7 +18,7 @@ from strategies import columns as any_columns
 import synthdp as sd
 from synthdp.distribution.explicit import Explicit
 from synthdp.domain.domain import domain_of
-from synthdp.domain.encoder import Numbers, decode, encode
+from synthdp.domain.encoder import Labels, Numbers, decode, encode
 from synthdp.domain.grid import grid_of
 from synthdp.domain.refinement import Refinement
 from synthdp.pictures.column_views import column_views
@@ -152,6 +152,18 @@ def test_every_column_type_answers_the_questions_of_a_column(column: Column) -> 
     assert column.example() == column
     assert isinstance(column.in_words(), str)
     assert column.labelled + column.measured + column.names_rows == 1
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+@pytest.mark.parametrize(
+    "levels", [[10**30, 10**30 + 1], [0, 2**64 - 1], [-(2**63) - 1, 5], [2**63 - 1, -(2**63)], [True, 2**70]]
+)
+def test_the_type_of_a_column_by_default_holds_its_levels(library: str, levels: list[Level]) -> None:
+    """A report draws rows in default types: it failed after the spend where levels were longer than 64 bits."""
+    for schema in (sd.Schema({"x": sd.Categorical(levels)}), sd.Schema({"x": sd.Ordinal(levels, nullable=True)})):
+        form = TableFormat.default(schema, library=library)
+        column = nw.from_native(form.build(schema, {"x": Labels(list(levels), np.array([0, 1]))}), eager_only=True)["x"]
+        assert [str(cell) for cell in column.to_list()] == [str(level) for level in levels]
 
 
 @given(st.integers(0, 24))

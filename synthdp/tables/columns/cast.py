@@ -187,7 +187,7 @@ def kind(column: Column) -> str:
     """Return the word for how a column's values are stored, by which each library's default type is found.
 
     It is "text" with a declared text format; text, flag, whole, real or mixed for labels; text or whole for
-    identifiers; else `Column.stored_as`.
+    identifiers; else `Column.stored_as`.  Labels that are whole numbers of more than 64 bits are mixed.
     """
     if column.cells is not None:
         return "text"
@@ -197,9 +197,15 @@ def kind(column: Column) -> str:
         case Levels(levels):
             kinds = {type(level) for level in levels}
             plain = {str: "text", bool: "flag", int: "whole", float: "real"}
-            return plain.get(kinds.pop(), "mixed") if len(kinds) == 1 else "mixed"
+            found = plain.get(kinds.pop(), "mixed") if len(kinds) == 1 else "mixed"
+            return "mixed" if found == "whole" and not all(map(_is_64_bit, levels)) else found
         case _:
             return column.stored_as
+
+
+def _is_64_bit(level: object) -> bool:
+    """Return whether a level is a whole number that a signed integer of 64 bits holds."""
+    return isinstance(level, int) and -(2**63) <= level < 2**63
 
 
 def scale(column: Column) -> int:

@@ -78,6 +78,11 @@ def test_texts_say_what_a_column_is(tmp_path, texts, column):
             Datetime("2020-05-01", "2021-01-01", nullable=True, resolution="h"),
         ),
         (pd.to_timedelta(["1s", "75s"]), Duration(0, 75)),
+        (pd.to_timedelta(["3 days", "75 days", None]), Duration(0, 75, nullable=True, resolution="D")),
+        (pd.to_timedelta(["90 min", "26 h"]), Duration(0, 1600, resolution="min")),
+        (pd.to_timedelta(["1.5s", "2s"]), Duration(1500, 2000, resolution="ms")),
+        (pd.to_datetime([None, None]), Datetime(nullable=True)),
+        (pd.to_timedelta([None, None]), Duration(nullable=True)),
     ],
 )
 def test_a_typed_column_keeps_its_type(values, column):
