@@ -23,8 +23,7 @@ def accepted(table: Any, *names: str) -> sd.Schema | None:
     """Return the schema of some columns, as a person would have it who believed the draft; None if all are left out."""
     try:
         draft = sd.draft(table, without=[name for name in COLUMNS if name not in names])
-    except DataError as error:
-        assert "no column can be described" in str(error)
+    except DataError:  # all are left out: `nonprivate/test_draft_schema.py` has the words
         return None
     for name in draft.unreviewed:
         draft.review(name).accept(by="a reader")
