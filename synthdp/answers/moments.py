@@ -76,11 +76,20 @@ def check_weight(name: str, column: Column, *, of: str | None) -> None:
 
 def ends_of(question: Sum | Mean, column: Column) -> tuple[float, float]:
     """Return the least and the largest sum or mean that the values of a column may have."""
-    values, there = numbers_of(column)
-    least, most = float(values[there > 0].min()), float(values[there > 0].max())
+    return ends_of_values(question, *value_range(column))
+
+
+def ends_of_values(question: Sum | Mean, least: float, most: float) -> tuple[float, float]:
+    """Return the least and the largest sum or mean of values from ``least`` to ``most``."""
     if isinstance(question, Mean):
         return least, most
     return (0.0 if least >= 0 else -math.inf), (0.0 if most <= 0 else math.inf)
+
+
+def value_range(column: Column) -> tuple[float, float]:
+    """Return the least and the largest number that a column may hold."""
+    values, there = numbers_of(column)
+    return float(values[there > 0].min()), float(values[there > 0].max())
 
 
 def positive(sums: FloatArray) -> FloatArray:

@@ -116,3 +116,42 @@ def test_several_tables_answer_the_questions_of_one_in_its_units(
             assert (moved <= width / 3).all(), question
             assert (microseconds(found["lower"]) >= numbers[there > 0].min()).all(), question
             assert (microseconds(found["upper"]) <= numbers[there > 0].max()).all(), question
+
+
+@pytest.fixture(scope="module")
+def costs() -> sd.DatabaseRelease:
+    """Few people with rows, whose numbers reach below 0, and a level and a missing value that nobody has."""
+    rng = np.random.default_rng(1)
+    people = pd.DataFrame({"id": range(80), "sort": rng.choice(["a", "b"], 80)})
+    visits = pd.DataFrame({"id": rng.integers(0, 80, 120), "year": rng.integers(2000, 2010, 120)})
+    visits["cost"], visits["gain"] = rng.gamma(1, 5, 120), rng.normal(0, 3, 120)
+    schema = sd.DatabaseSchema(
+        {
+            "people": sd.Schema({"sort": sd.Categorical(["a", "b", "nobody"], nullable=True)}),
+            "visits": sd.Schema(
+                {"year": sd.Integer(2000, 2010), "cost": sd.Continuous(2, 40), "gain": sd.Continuous(-9, 6)}
+            ),
+        },
+        [sd.Relation("people", "visits", key="id", at_most=3, order="year")],
+    )
+    return sd.DatabaseRelease(schema=schema, epsilon=1.0, random_state=0).fit({"people": people, "visits": visits})
+
+
+SUMMARIES = {
+    "visits.rows": (0, 3), "visits.cost.sum": (0, 120), "visits.cost.mean": (2, 40), "visits.cost.max": (2, 40),
+    "visits.gain.sum": (-27, 18), "visits.gain.min": (-9, 6), "visits.gain.first": (-9, 6),
+}  # fmt: skip
+"""Numbers of child rows and summaries of them, and the least and the largest that one person may have."""
+
+
+@pytest.mark.parametrize("name", SUMMARIES)
+def test_summaries_of_rows_have_the_limits_of_their_values(name: str, costs: sd.DatabaseRelease) -> None:
+    """A level that no synthetic person has took the answers of all levels away; a mean of costs began below 0."""
+    least, most = SUMMARIES[name]
+    for question in (sd.mean(name, by="sort"), sd.quantile(name, by="sort"), sd.mean(name), sd.quantile(name, 0.9)):
+        found = costs.answer(question)
+        assert found[["lower", "upper"]].stack().between(least, most).all(), found
+        assert found["estimate"].between(found["lower"], found["upper"]).all(), found
+    total = costs.answer(sd.sum(name, by="sort"))
+    assert (total["lower"] >= (0 if least >= 0 else -np.inf)).all()
+    assert (costs.answer(sd.variance(name, by="sort"))["lower"] >= 0).all()

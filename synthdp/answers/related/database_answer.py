@@ -16,8 +16,7 @@ import numpy as np
 
 from synthdp.answers.answers import MEASURED, MODEL, STUDENT, Answers, format_values, show_errors, with_intervals
 from synthdp.answers.error_bars.bootstrap import root_mean_square
-from synthdp.answers.grouping import numbers_of
-from synthdp.answers.moments import ends_of
+from synthdp.answers.moments import ends_of_values
 from synthdp.answers.questions import (
     Correlation,
     Count,
@@ -304,8 +303,9 @@ class DatabaseAsker:
                 return with_intervals(labels, estimate, stddev, basis, lowest=0.0, highest=1.0)
             case Correlation():
                 return with_intervals(labels, estimate, stddev, basis, lowest=-1.0, highest=1.0)
-            case Sum() | Mean() as question if (column := asked.column(question.column)) is not None:
-                lowest, highest = ends_of(question, column)
+            case Sum() | Mean() as question:
+                lowest, highest = ends_of_values(question, *asked.value_range(question.column))
+                column = asked.column(question.column)
                 return with_intervals(labels, estimate, stddev, basis, lowest=lowest, highest=highest, column=column)
             case Variance() | Marginal() | Count():
                 return with_intervals(labels, estimate, stddev, basis, lowest=0.0)
@@ -381,10 +381,8 @@ def _widest(asked: Asked) -> tuple[float, float]:
             return 0.0, 1.0
         case Correlation():
             return -1.0, 1.0
-        case Mean() | Variance() | Quantile() as question if asked.column(question.column) is not None:
-            numbers, there = numbers_of(asked.column(question.column))
-            known = numbers[there.astype(np.bool_)]
-            least, most = float(known.min()), float(known.max())
+        case Mean() | Variance() | Quantile() as question:
+            least, most = asked.value_range(question.column)
             return (0.0, (most - least) ** 2 / 4) if isinstance(question, Variance) else (least, most)
     raise ParameterError(NOTHING)
 

@@ -15,7 +15,15 @@ import numpy as np
 
 from synthdp.answers.expressions import Both, Node, comparisons_of, truth
 from synthdp.answers.grouping import groups_of
-from synthdp.answers.moments import check_numbers, check_order, check_weight, moment, pearson, positive
+from synthdp.answers.moments import (
+    check_numbers,
+    check_order,
+    check_weight,
+    moment,
+    pearson,
+    positive,
+    value_range,
+)
 from synthdp.answers.question_partition import MOST_CELLS
 from synthdp.answers.questions import (
     Correlation,
@@ -28,7 +36,7 @@ from synthdp.answers.questions import (
     Variance,
 )
 from synthdp.answers.related.drawn import Drawn
-from synthdp.answers.related.terms import Term, axis_of_term, column_of, deepest, points_met, term_of
+from synthdp.answers.related.terms import ROWS, Term, axis_of_term, column_of, deepest, points_met, term_of
 from synthdp.arrays import BoolArray, FloatArray, IntArray
 from synthdp.domain.histories import Layout
 from synthdp.errors import ParameterError
@@ -113,6 +121,20 @@ class Asked:
         """Return the declaration of a named column; ``None`` for a number or a summary of child rows."""
         term = self.terms[name]
         return None if term.child >= 0 else column_of(self.layout, term)
+
+    def value_range(self, name: str) -> tuple[float, float]:
+        """Return the least and the largest value that a named number may have in one row.
+
+        A row has at most ``at_most`` child rows, and a sum over none is 0.
+        """
+        term = self.terms[name]
+        if term.child < 0 or term.summary == ROWS:
+            return value_range(column_of(self.layout, term))
+        least, most = value_range(column_of(self.layout, Term(term.child, term.name)))
+        if term.summary != "sum":
+            return least, most
+        rows = self.layout.tables[term.child].at_most
+        return min(0.0, rows * least), max(0.0, rows * most)
 
     def features(self, drawn: Drawn) -> Features:
         """Return the amounts that the rows of drawn persons add to the question's sums."""
