@@ -241,15 +241,15 @@ def _literal(comparison: Comparison, column: Column, value: Literal) -> int | fl
     if column.labelled:
         if sign not in ("==", "!=", "in") and not column.ordered:
             raise _wrong(comparison, f"the levels of column {name!r} have no order: use ==, != or in")
-        levels = labels_of(column)
+        levels, named = labels_of(column), column.level_named(value)
         for i, level in enumerate(levels):
-            if level == value and isinstance(level, bool) == isinstance(value, bool):
+            if level == named and isinstance(level, bool) == isinstance(named, bool):
                 return i
         shown = "true and false" if column.quantity == "truth" else ", ".join(map(repr, levels[:12]))
         more = f" and {len(levels) - 12} more" if len(levels) > 12 else ""
         raise _wrong(comparison, f"column {name!r} has no level {value!r}; it has: {shown}{more}")
     try:
-        return column.number_of(value)
+        return column.number_named(value)
     except (TypeError, ValueError, OverflowError):
         refusal = _wrong(comparison, f"column {name!r} holds {column.holds}, not {value!r}")
     raise refusal

@@ -142,7 +142,7 @@ def _index_of(column: Column, grid: Grid, value: object, name: str) -> int:
     if value is None or (isinstance(value, float) and np.isnan(value)):
         found = grid.null
     elif column.labelled:
-        found = _position(column, value)
+        found = _position(column, column.level_named(value))
     else:
         number = _number(column, value, name)
         inside = number[0] in grid.special or _lowest(column) <= number[0] <= _highest(column)
@@ -247,7 +247,7 @@ def _number(column: Column, value: Any, name: str) -> FloatArray | IntArray:
     Raise ParameterError if it is none.
     """
     try:
-        found = column.number_of(value)
+        found = column.number_named(value)
         whole = isinstance(found, int) and abs(found) <= LARGEST_WHOLE  # beyond, an end of a range beyond the bounds
         return np.array([found], np.int64) if whole else np.array([found], np.float64)
     except (TypeError, ValueError, OverflowError):

@@ -262,6 +262,34 @@ class Column(ABC):
         """
         return number(value)
 
+    def number_named(self, value: Any) -> int | float:
+        """Return the number of a value that a user names, which may be written as the cells of the column are.
+
+        Raises
+        ------
+        TypeError, ValueError, OverflowError
+            If it is none.
+        """
+        read = self._cell(value)
+        if read is None:
+            return self.number_of(value)
+        return read if self.temporal else number(float(read))  # type: ignore[no-any-return]
+
+    def level_named(self, value: Any) -> Any:
+        """Return the level of a value that a user names, which may be written as the cells of the column are."""
+        read = self._cell(value)
+        return value if read is None else read
+
+    def _cell(self, value: Any) -> Any:
+        """Return what the column's format reads in a value; ``None`` without a format, or if it reads nothing.
+
+        It reads texts, and whole numbers in a column of times, such as 20240131.
+        """
+        kinds = (str, int, np.integer) if self.temporal else (str,)
+        if self.cells is None or not isinstance(value, kinds) or isinstance(value, bool):
+            return None
+        return self.cells.read(str(value))
+
     def with_bounds(self, lower: float, upper: float) -> Column:
         """Refuse bounds with SchemaError: this type takes none.
 
