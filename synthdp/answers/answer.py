@@ -36,6 +36,7 @@ from synthdp.answers.error_bars.bootstrap import (
 )
 from synthdp.answers.expressions import Both, Comparison, Node, columns_of, comparisons_of, points_where, truth
 from synthdp.answers.grouping import QuestionBinning, numbers_of
+from synthdp.answers.measured_correlation import combined, measured_correlation
 from synthdp.answers.misfit_shares import unproven_points
 from synthdp.answers.moments import (
     ClassWeights,
@@ -448,7 +449,8 @@ class AnswerEngine:
     def _correlation(self, question: Correlation) -> Answers:
         """Return the answer to a correlation of two numeric columns, by the model.
 
-        The error includes noise in the variances, and unmeasured correlations.
+        If the table of both columns was measured, its noisy counts tell the correlation of all rows, too.  The error
+        includes noise in the variances, and unmeasured correlations.
         """
         shifts = {}
         for name in question.columns:
@@ -463,7 +465,14 @@ class AnswerEngine:
             columns = [grouping.column for grouping in division.groupings]
             pool = self.pools.of(columns)
             stddev = np.hypot(stddev, unmeasured_correlation_errors(pool, list(shifts))[0, 1])
-        return with_intervals(division.labels, estimate, stddev, [MODEL] * division.size, lowest=-1.0, highest=1.0)
+        if len(division.groupings) == 2 and division.size == 1:
+            law = self._law(tuple(grouping.column for grouping in division.groupings))
+            counted = measured_correlation(self.direct, division.groupings, law)
+            if counted is not None:
+                estimate, stddev = combined(estimate, stddev, *counted)
+        return with_intervals(
+            division.labels, estimate, stddev, [MODEL] * division.size, lowest=-1.0, highest=1.0
+        )
 
     def _weight(self, name: str | None, *, other_than: str | None = None) -> list[int]:
         """Return [position of the weight column in the model], or [] without a weight; callers append it to other columns.

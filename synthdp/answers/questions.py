@@ -370,7 +370,8 @@ def correlation(first: str, second: str, *, where: str | None = None, by: By = (
     """Return a question for Pearson's correlation of two numeric columns, over the rows in which neither is missing.
 
     The model answers.  Its columns are dependent between bins and independent within bins, so strong correlations come
-    out somewhat too weak.  ``where`` and ``by`` are as for `count`.
+    out somewhat too weak.  If the table of both columns was measured, its noisy counts correct a correlation of all rows.
+    ``where`` and ``by`` are as for `count`.
     """
     if first == second:
         raise ParameterError("a correlation needs two different columns")

@@ -276,12 +276,13 @@ def draft_schema(
     entries: list[Entry] = []
     for name in names:
         why = _why_left_out(name, seen.get(name))
-        entry = None if why else _entry(name, kinds[name], seen[name])
-        why = why or _why_not_released(entry, source)
-        if entry is not None and not why:
-            entries.append(entry)
-        else:
+        if not why:
+            entry = _entry(name, kinds[name], seen[name])
+            why = _why_not_released(entry, source)
+        if why:
             left_out[name] = why
+        else:
+            entries.append(entry)
     if not entries:
         by_reason: dict[str, list[str]] = {}
         for name, why in left_out.items():

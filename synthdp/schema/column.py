@@ -273,7 +273,7 @@ class Column(ABC):
         read = self._cell(value)
         if read is None:
             return self.number_of(value)
-        return read if self.temporal else number(float(read))  # type: ignore[no-any-return]
+        return read if self.temporal else number(float(read))
 
     def level_named(self, value: Any) -> Any:
         """Return the level of a value that a user names, which may be written as the cells of the column are."""
