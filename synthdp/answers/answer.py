@@ -470,9 +470,7 @@ class AnswerEngine:
             counted = measured_correlation(self.direct, division.groupings, law)
             if counted is not None:
                 estimate, stddev = combined(estimate, stddev, *counted)
-        return with_intervals(
-            division.labels, estimate, stddev, [MODEL] * division.size, lowest=-1.0, highest=1.0
-        )
+        return with_intervals(division.labels, estimate, stddev, [MODEL] * division.size, lowest=-1.0, highest=1.0)
 
     def _weight(self, name: str | None, *, other_than: str | None = None) -> list[int]:
         """Return [position of the weight column in the model], or [] without a weight; callers append it to other columns.

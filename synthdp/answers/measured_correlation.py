@@ -11,9 +11,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from synthdp.answers.answers import NORMAL
 from synthdp.answers.direct import GLSEstimates
 from synthdp.answers.grouping import QuestionBinning
 from synthdp.arrays import FloatArray
+
 
 def measured_correlation(
     direct: GLSEstimates, groupings: Sequence[QuestionBinning], law: FloatArray
@@ -65,13 +67,12 @@ def measured_correlation(
     return estimate, math.hypot(noise / scale, inside, of_spreads)
 
 
-def combined(
-    estimate: FloatArray, stddev: FloatArray, counted: float, noise: float
-) -> tuple[FloatArray, FloatArray]:
+def combined(estimate: FloatArray, stddev: FloatArray, counted: float, noise: float) -> tuple[FloatArray, FloatArray]:
     """Return correlations and their standard errors, (q,) each, from the model's answers and that of the noisy counts.
 
-    What the noisy counts contradict beyond their noise is an error of the model, too.  The estimate is the mean of both,
-    weighted by precision.  Both rest on the same noise, so its standard error is that of the more exact one.
+    The estimate is the mean of both, weighted by precision.  Both rest on the same noise, so its standard error is that of
+    the more exact one.  What the noisy counts contradict beyond their noise is an error of the model, too.  It moves the
+    estimate only if their 95 % interval does not hold the model's answer: else noise alone would move weak relations.
 
     Parameters
     ----------
@@ -81,6 +82,6 @@ def combined(
         The correlation by the noisy counts, and its standard error.
     """
     contradicted = np.maximum((counted - estimate) ** 2 - noise**2, 0.0)
-    variance = stddev**2 + contradicted
-    weight = variance / np.maximum(variance + noise**2, 1e-300)
-    return estimate + weight * (counted - estimate), np.minimum(np.sqrt(variance), noise)
+    clearly = np.where(np.abs(counted - estimate) > NORMAL * noise, contradicted, 0.0)
+    weight = (stddev**2 + clearly) / np.maximum(stddev**2 + clearly + noise**2, 1e-300)
+    return estimate + weight * (counted - estimate), np.minimum(np.hypot(stddev, np.sqrt(contradicted)), noise)

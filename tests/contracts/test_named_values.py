@@ -1,4 +1,4 @@
-"""A value that a release wrote can be named: in ``given``, in a condition and in a rule that draws, as it stands in the table."""
+"""A value that a release wrote can be named as it stands in the table: in `given`, and in the condition of a question."""
 
 from __future__ import annotations
 
@@ -50,7 +50,9 @@ def test_a_value_that_a_release_wrote_can_be_named(name: str) -> None:
     drawn = release.sample(20, given={"x": value}, random_state=1)["x"]
     assert (drawn == value).all()
     if isinstance(value, str | int | np.integer | bool | np.bool_):
-        text = str(value).lower() if isinstance(value, bool | np.bool_) else repr(getattr(value, "item", lambda: value)())
+        text = (
+            str(value).lower() if isinstance(value, bool | np.bool_) else repr(getattr(value, "item", lambda: value)())
+        )
         answer = release.answer(sd.count(f"x == {text}"))
         assert answer["lower"][0] - 50 <= (table["x"] == value).sum() <= answer["upper"][0] + 50
 

@@ -20,6 +20,7 @@ WIDE = sd.Schema({"left": sd.Integer(0, 40), "other": sd.Integer(0, 30), "both":
     [
         (0.5, 0.1, 0.5, 0.1, 0.5, 0.1),
         (0.8, 0.01, 1.0, 0.1, 0.95, 0.1),  # contradicted by two stddevs: the counts have three quarters of the weight
+        (0.81, 0.01, 1.0, 0.1, 0.812, 0.1),  # by less, as noise does once in twenty times: only the error is larger
         (0.5, 0.1, 0.6, 1.0, 0.501, 0.1),
         (0.0, 1.0, 0.9, 0.0, 0.9, 0.0),
     ],
