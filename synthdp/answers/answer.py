@@ -36,7 +36,6 @@ from synthdp.answers.error_bars.bootstrap import (
 )
 from synthdp.answers.expressions import Both, Comparison, Node, columns_of, comparisons_of, points_where, truth
 from synthdp.answers.grouping import QuestionBinning, numbers_of
-from synthdp.answers.measured_correlation import combined, measured_correlation
 from synthdp.answers.misfit_shares import unproven_points
 from synthdp.answers.moments import (
     ClassWeights,
@@ -466,6 +465,8 @@ class AnswerEngine:
             pool = self.pools.of(columns)
             stddev = np.hypot(stddev, unmeasured_correlation_errors(pool, list(shifts))[0, 1])
         if len(division.groupings) == 2 and division.size == 1:
+            from synthdp.answers.measured_correlation import combined, measured_correlation
+
             law = self._law(tuple(grouping.column for grouping in division.groupings))
             counted = measured_correlation(self.direct, division.groupings, law)
             if counted is not None:
