@@ -12,11 +12,12 @@ import pytest
 
 import synthdp as sd
 from synthdp.errors import ParameterError
+from synthdp.schema.column import Column
 
 ROWS = 400
 WHOLE = np.arange(ROWS) * 7 % 20
 DAYS = pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(ROWS) * 13 % 60, "D")
-COLUMNS: dict[str, tuple[Any, sd.schema.column.Column]] = {
+COLUMNS: dict[str, tuple[Any, Column]] = {
     "day as number": (DAYS.strftime("%Y%m%d").astype(int), sd.Date("2024-01-01", "2024-12-31", format="%Y%m%d")),
     "day": (DAYS.strftime("%d.%m.%Y"), sd.Date("2024-01-01", "2024-12-31", format="%d.%m.%Y")),
     "month": (DAYS.strftime("%b-%Y"), sd.Date("2024-01-01", "2024-12-31", format="%b-%Y")),
