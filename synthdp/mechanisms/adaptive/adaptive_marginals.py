@@ -1,9 +1,9 @@
-"""The flagship: adaptively chosen marginals, made one distribution by maximum entropy on a junction tree.
+"""The default mechanism: noisy marginals, chosen by noisy scores, and a maximum-entropy fit on a junction tree.
 
-The program asks the curator for the number of rows, one-way marginals, second moments of the numbers, and then for one or
-two batches of tables: a noisy score of every candidate, the tables that are worth their noise, their noisy counts.  Beside
-the last batch there may be triples over merged groups.  Each stage takes what is known and returns it with what was
-learned.  The rest is post-processing.
+The program asks the curator for the number of rows, for one-way marginals, and for second moments of numeric columns.
+Then it measures one or two batches of tables.  Each batch needs a noisy score of every candidate, and then noisy counts
+of the tables whose expected gain exceeds their noise.  Triples over merged bins may be measured with the last batch.
+Each stage takes the plan's state and returns it with the new noisy answers.  All other steps are post-processing.
 """
 
 from __future__ import annotations
@@ -66,9 +66,8 @@ from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema
 
 MODEL_SAMPLE = 300_000
-"""Most rows drawn from the current model when candidate tables are scored by their distance from it.  A safety limit of
-time and memory; fewer are drawn (three times the estimated rows) for small tables.
-"""
+"""Most rows drawn from the current model when candidate tables are scored by their distance from it.  Fewer rows, three
+times the estimated number, are drawn for small tables.  A safety limit of time and memory."""
 
 FEWEST_ROWS, SCREENING_SWEEPS = 10_000, 3
 """Candidate tables of three columns are scored against at least FEWEST_ROWS weighted rows of the model.  The weights
@@ -76,7 +75,7 @@ are fitted in SCREENING_SWEEPS passes over all measured tables.  Safety limits o
 """
 
 STAGES = ("one-ways", "pairs", "second stage", "fit")
-"""What a progress callback is told, in order."""
+"""Names of the stages that a progress callback gets, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,40 +87,40 @@ class AdaptiveMarginals(HasPrivacyCost):
     Parameters
     ----------
     workload
-        Marginals or sets of column names, perhaps with weights, that should come out right; default: all alike.  Pairs
-        outside of it keep a fifth of what is spent on pairs (`selection.KEPT`).
+        Marginals or sets of column names, perhaps with weights, that should be accurate; default: all alike.  Pairs
+        outside of the workload keep a fifth of the budget for pairs (`selection.KEPT`).
     target
         Name of a column whose relations matter most.
     spend
-        The whole cost.
+        The privacy loss of the whole release.
     one_ways
-        Settings by which single columns are measured.
+        Settings of the one-way marginals.
     planner
         Limits of the junction tree and of the batches of tables.
     screen
-        Part of each round of tables that goes to its screening, above 0 and below 1; default: .07 of the first and .1 of
-        the second, more where scores would be loud.
+        Fraction of each round's budget that goes to its screening, above 0 and below 1.  The default is .07 in the
+        first round and .1 in the second, and more where scores would be noisy.
     second_stage
-        Part of what the one-ways leave that goes to the second round, at least 0 and below 1; default: none for few rows
-        or little budget, else .3 or .5.
+        Fraction of the budget left after the one-ways that goes to the second round, at least 0 and below 1.  The
+        default is 0 for few rows or a small budget, else .3 or .5.
     fit
         Settings of the maximum-entropy fit.
     particles
         Settings of the weighted rows that fit off-tree cliques and second moments.
     listed
-        Settings of the fit where all interactions are measured, which is where all cells can be listed and little noise
-        would be left.
+        Settings of the fit over all cells of the domain.  It is used if all interactions are measured, which needs few
+        cells and little noise.
     wide
-        Tables of more columns than this, >= 1, are screened at few cells a column and planned in one round.  They are
-        fitted one group of related columns after the other.
+        Tables of more columns than this, >= 1, are screened over few bins of each column and planned in one round.
+        Each connected component of columns is then fitted on its own.
     places
-        Name of a column of places, whose levels are counted with every other column at each step of its groups; synthetic
-        rows have whole numbers that add up at every step (`synthdp.mechanisms.adaptive.places`).
+        Name of a column of places.  Its levels are counted with every other column at each step of its hierarchy.
+        Synthetic rows have whole numbers that add up at every step (`synthdp.mechanisms.adaptive.places`).
     public
-        Rows of a public table, and exact totals: what noisy answers do not tell is taken from them, where these
-        do not contradict it.
+        Rows of a public table, and exact totals.  The model follows public rows where noisy answers have no information
+        and do not contradict these rows.
     on_progress
-        Called at the start of each stage, with public numbers only.
+        Callback at the start of each stage; it gets public numbers only.
 
     Raises
     ------
@@ -193,9 +192,9 @@ class AdaptiveMarginals(HasPrivacyCost):
         Parameters
         ----------
         curator
-            With a complete schema.
+            The curator, with a complete schema.
         random_state
-            Seed of the particles; it never reaches noise.
+            Seed of the rows that are drawn from models; noise does not depend on it.
         """
         workload = self._checked(curator.schema)
         rng = generator(random_state)
@@ -219,13 +218,13 @@ class AdaptiveMarginals(HasPrivacyCost):
     def _fitted(
         self, known: Knowledge, workload: Workload, rng: Generator
     ) -> tuple[Distribution, tuple[ExactTable, ...]]:
-        """Return the distribution fitted to all noisy answers and to public knowledge, and tables to keep exactly.
+        """Return the distribution fitted to all noisy answers and to public data, and tables to keep exactly.
 
-        Synthetic rows must reproduce the latter: public totals, and whole counts of places.
+        Synthetic rows must reproduce the exact tables: public totals, and whole-number counts of places.
         """
 
         def alone() -> Distribution:
-            """Return the model of the answers alone."""
+            """Return the model of the noisy answers, without public data."""
             return fit_distribution(known, settings=self.fit, particles=self.particles, listed=self.listed, rng=rng)
 
         found, exact = self.public.fitted(known, alone=alone, rng=rng), self.public.exact(known)
@@ -243,7 +242,7 @@ class AdaptiveMarginals(HasPrivacyCost):
         return found, tuple(in_order(exact))
 
     def _checked(self, schema: Schema) -> Workload:
-        """Return the workload for a table of this schema, or raise an error if the two do not fit.
+        """Return the workload for a table of this schema; raise an error if workload and schema contradict each other.
 
         See `output_schema`.
         """
@@ -258,12 +257,12 @@ class AdaptiveMarginals(HasPrivacyCost):
     def _learn(self, account: Curator, workload: Workload, rng: Generator) -> Iterator[Knowledge]:
         """Count rows, measure every column, then select and measure tables until the budget is spent.
 
-        Yields the knowledge after each stage, so that a release can still be made if a later stage fails.
+        Yields the plan's state after each stage, so that a release can still be made if a later stage fails.
         """
         count, budget = count_rows_from(account, BudgetAllocation.of(account), share=FIRST_COUNT_SHARE)
         known, rounds = self._measure_columns(account, budget, count)
         yield known
-        apart = int((known.misfits > 0).sum()) < 2  # of rows that are misfits in two columns interactions say nothing
+        apart = int((known.misfits > 0).sum()) < 2  # no interaction counts rows out of domain in two columns
         best = self._optimum_of_groups(known, workload) if rounds and apart and self.places is None else None
         if best is not None and best.pays:
             self._tell("pairs")
@@ -282,7 +281,7 @@ class AdaptiveMarginals(HasPrivacyCost):
             known = measure_wide(known, account, workload, screen=self.screen)
             yield known
             rounds = []
-        if rounds and known.total <= self.particles.size:  # else the rows would outnumber those that are reweighted
+        if rounds and known.total <= self.particles.size:  # the model weights at most this many rows
             known = measure_second_moments(known, account, workload)
             yield known
         triples = triples_that_matter(known, workload) if rounds else []
@@ -303,7 +302,7 @@ class AdaptiveMarginals(HasPrivacyCost):
             if number == 0:
                 related = {one.clique: one.relation for one in candidates}
             candidates = as_interactions(candidates, known.noise_of_pair)
-            if number == last:  # a pair whose whole table may still be measured waits for it
+            if number == last:  # in earlier rounds a pair waits for its whole table
                 done = {*(table.clique for table in known.tables), *(effect.clique for effect in known.effects)}
                 candidates = with_merged(candidates, known.groups, known.noise_of_pair, done)
             batch = self.planner.choose_with_rest(
@@ -329,9 +328,9 @@ class AdaptiveMarginals(HasPrivacyCost):
     def _measure_columns(
         self, account: Curator, budget: BudgetAllocation, count: RowCount
     ) -> tuple[Knowledge, list[float]]:
-        """Measure one histogram per column and group its values for larger tables.
+        """Measure one histogram per column and merge its fine bins into coarse bins for larger tables.
 
-        Returns the knowledge, and the part of the remaining budget for each round of measuring tables.
+        Returns the plan's state, and the fraction of the remaining budget for each round of measuring tables.
         """
         self._tell("one-ways")
         schema, total = account.schema, count.rows
@@ -354,9 +353,9 @@ class AdaptiveMarginals(HasPrivacyCost):
         return self.public.added_to(known), rounds
 
     def _pinned(self, columns: tuple[OneWay, ...]) -> list[frozenset[int]]:
-        """Return, for each column, the leaves (finest bins) that must not be merged with others.
+        """Return, for each column, the fine bins that must not be merged with others.
 
-        These are all places, and values that public totals name.
+        Pinned are all places, and values that public totals name.
         """
         found = [frozenset(leaves) for leaves in self.public.pinned(columns)] or [frozenset[int]()] * len(columns)
         return [
@@ -380,7 +379,7 @@ class AdaptiveMarginals(HasPrivacyCost):
     def _gain_of_one_ways(self, known: Knowledge, workload: Workload) -> Callable[[float], float]:
         """Return the function from a budget share to the error, in rows, that re-measuring the one-ways would save.
 
-        The planner compares this with what the same share would gain in tables, so it is multiplied by
+        The planner compares this error with the gain of the same share in tables, so it is multiplied by
         `ONE_WAYS_IN_TABLES`.  It is 0 for a share of 0.
         """
         columns = range(len(known.domain))
@@ -388,7 +387,7 @@ class AdaptiveMarginals(HasPrivacyCost):
         in_rows = gain_of_one_ways(known.columns, weights)
 
         def gain(share: float) -> float:
-            """Return the gain, in rows, for this share of the whole budget."""
+            """Return the saved error, in rows, for this share of the whole budget."""
             if share <= 0:
                 return 0.0
             return ONE_WAYS_IN_TABLES * in_rows(known.left.table_stddev(share / len(columns)))
@@ -398,9 +397,10 @@ class AdaptiveMarginals(HasPrivacyCost):
     def _screen(
         self, known: Knowledge, account: Curator, workload: Workload, rng: Generator, *, number: int, share: float
     ) -> Screening:
-        """Score the candidate tables of a round by noisy distances.
+        """Score the candidate tables of a round by noisy L1 distances from a model.
 
-        Round 0 measures them from independent columns, later rounds from rows of the model fitted so far.
+        The model of round 0 has independent columns; later rounds use rows drawn from the model fitted so far.  Costs
+        ``share`` of the whole budget, for the curator's neighbours.
         """
         if number == 0:
             return screen_against_independence(known, account, workload, share=share)
@@ -415,5 +415,5 @@ class AdaptiveMarginals(HasPrivacyCost):
         return fit_rows(known, settings=MaxEntropy(max_sweeps=MODEL_SWEEPS), particles=particles, rng=rng)
 
     def _tell(self, stage: str) -> None:
-        """Call the progress callback: this stage of `STAGES` begins."""
+        """Call the progress callback at the beginning of a stage of `STAGES`."""
         self.on_progress(Progress(stage=stage, done=STAGES.index(stage), total=len(STAGES)))

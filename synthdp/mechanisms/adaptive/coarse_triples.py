@@ -1,10 +1,9 @@
-"""Tables of three columns over few groups of each, beside the last batch of tables: what no pair tells.
+"""Tables of three columns over few bins of each, measured with the last batch: relations that no pair shows.
 
-Of such a table the interaction of all three columns is measured alone, which one record moves less than the table; what
-its pairs have to do with each other is known by then.  Whether any is worth its noise is found out on the way: the batch
-is measured with a part of what it may cost, the triples are scored against the model that this gives, and what is left
-goes to the triples of most gain, or to the same tables once more.  So where triples tell nothing, only their scores are
-lost.
+Only the interaction of the three columns is measured, as one record moves it less than the whole table.  The relations
+of the triple's pairs are known by then.  First the batch is measured with a fraction of its budget.  Then the triples
+are scored against the model fitted so far.  The rest of the budget goes to the triples of largest gain, or to a second
+measurement of the batch.  So if no triple gains more than its noise, only the scores are wasted.
 """
 
 from __future__ import annotations
@@ -32,25 +31,21 @@ from synthdp.privacy.loss import ROUNDING
 from synthdp.queries.marginals import Marginals, weighted_tables
 
 LEVEL = 2
-"""Position of the groups used for triples among the levels of ever coarser groups: 0 is unmerged, 1 is for pairs.
-Derived: one more than the level of pairs.
-"""
+"""Merge level of the bins in triples.  Level 0 has unmerged coarse bins, and level 1 has the merged bins of pairs.
+Derived: one more than the level of pairs."""
 
 GROUPS = (3, 8)
-"""Fewest and most groups that a column is merged into for a table of three columns.  More show finer relations, fewer
-have better filled cells.  Tuned (no sweep is on record); the upper one also limits the time.
-"""
+"""Fewest and most merged bins of a column in a table of three columns.  More bins show finer relations; fewer bins have
+better filled cells.  Tuned (no sweep is on record); the upper one also limits the time."""
 
 MOST_LEVELS = 12
-"""Most groups in a table of three columns for the target column, or, without a target, for each categorical column.  A
-safety limit of its number of cells.
-"""
+"""Most bins, in a table of three columns, of the target column, or, without a target, of each categorical column.  A
+safety limit of the table's number of cells."""
 
 FILLED = 3.5
-"""Sets the number of groups: an average cell of a triple's table holds this many standard deviations of its noise.
-All triples are then taken as measured.  A larger one makes fewer groups, which noise hides less and which show less.
-Tuned; no sweep is on record.
-"""
+"""Rows in an average cell of a triple's table, in stddevs of its noise if all triples were measured.  It determines the
+number of merged bins per column.  A larger value makes fewer bins, which noise hides less and which show less.  Tuned;
+no sweep is on record."""
 
 SCORE_NOISE = 0.02
 """Standard deviation aimed at in the noisy score of a triple, as a fraction of the rows.  A smaller one finds weaker
@@ -71,18 +66,15 @@ model.  Tuned; not measured.
 
 
 def triples_that_matter(known: Knowledge, workload: Workload) -> list[Clique]:
-    """Return the sets of three columns that may be measured.
+    """Return the sets of three columns that may be measured: all within the workload, each with the target, if any.
 
-    Those are all that the workload names, each with the target if there is one.
-
-    The list is empty if they are more than `MAX_TRIPLES`, scoring would cost too much, or noise is Laplace.  Columns
-    with misfits (rows with values outside of the declared domain) are left out, since an interaction says nothing of
-    such rows.
+    The list is empty if there are more than `MAX_TRIPLES`, if scoring would cost too much, or if noise is Laplace.
+    Columns with out-of-domain rows are left out, since interactions do not count these rows.
 
     Parameters
     ----------
     known
-        With groups of every column, and what is left of the budget.
+        The plan's state, with coarse bins of every column and the remaining budget.
     workload
         The workload, by which tables are weighted.
     """
@@ -126,10 +118,10 @@ def measure_with_triples(
     planner: Planner,
     model: Callable[[Knowledge], Explicit],
 ) -> Knowledge:
-    """Measure a batch of tables, and beside it the triples whose interaction is worth its noise.
+    """Measure a batch of tables, and also the triples whose expected gain exceeds their noise.
 
-    A part of the batch's budget is held back until the triples are scored against the model.  Costs the shares of the
-    batch, or at most ``share`` if it is empty, for the curator's neighbours.
+    The fraction `RESERVE` of the batch's budget is held back until the triples are scored against the model.  Costs the
+    shares of the batch, or at most ``share`` if it is empty, for the curator's neighbours.
 
     Parameters
     ----------
@@ -142,9 +134,9 @@ def measure_with_triples(
     triples
         The triples that may be measured.
     planner
-        Chooses among them.
+        Chooses among the triples.
     model
-        Fits weighted rows to what is known.
+        Function from the plan's state to weighted rows fitted to it.
     """
     whole = sum(batch.shares.values()) or share
     known = measure_tables(known, account, batch.times(1 - RESERVE), candidates)
@@ -161,7 +153,7 @@ def measure_with_triples(
     chosen = [one for one in candidates if one in batch]
 
     def gain_of_batch(rest: float) -> float:
-        """Return the decrease of the batch's weighted L1 error, in rows, if the share ``rest`` goes to it too."""
+        """Return the decrease of the batch's weighted L1 error, in rows, if the share ``rest`` goes to the batch too."""
         parts = ((1 - RESERVE) * whole, (1 - RESERVE) * whole + rest)
         stddevs = (
             [known.left.table_stddev(batch.shares[one.clique] * part / whole) for one in chosen] for part in parts
@@ -183,9 +175,10 @@ def measure_with_triples(
 
 
 def _with_axes(known: Knowledge, workload: Workload, *, share: float, tables: int) -> Knowledge:
-    """Return the knowledge with coarse groups for triples added as one more level.
+    """Return the plan's state with one more merge level, whose bins are for triples.
 
-    There are so few groups that ``tables`` triples bought with ``share`` of the budget have well-filled cells.
+    The bins are so few that an average cell holds `FILLED` stddevs of its noise if ``tables`` triples share ``share``
+    of the budget.
     """
     stddev = known.left.table_stddev(share / tables)
     goal, axes = workload.target, known.domain.axes
@@ -209,12 +202,12 @@ def _screen(
     triples: Sequence[Clique],
     left_over: Mapping[Clique, float],
 ) -> Screening:
-    """Score triples by the noisy L1 distance of their coarse tables from a weighted sample of the model.
+    """Score triples by the noisy L1 distance of their tables over merged bins from a weighted sample of the model.
 
-    Costs ``share`` of the whole budget.
+    Costs ``share`` of the whole budget, for the curator's neighbours.
 
-    A part of each score is explained by chance and by ``left_over``. These are the errors in rows that remain in the
-    triple's pairs, which its interaction would not remove.
+    Chance and ``left_over`` explain a part of each score.  ``left_over`` holds the errors, in rows, that remain in the
+    triple's pairs.  The triple's interaction would not remove these errors.
     """
     domain = known.axes(LEVEL)
     every = tuple(range(len(domain)))
@@ -227,7 +220,7 @@ def _screen(
     found, expected, left = distances_from(
         known, account, tables, modelled, share=share, step="screening of triples against the model, merged bins"
     )
-    # A pair lies in all tables of three columns that hold it: so much more it matters where nobody named any.
+    # A pair is part of len(domain) - 2 triples; a triple that nobody named has that much less weight.
     weight = 1.0 if _named(workload) else 1 / (len(domain) - 2)
     explained = []
     for triple, likely, square in zip(triples, expected, squares, strict=True):
@@ -240,27 +233,27 @@ def _screen(
     candidates = []
     for triple, one, likely in zip(triples, said, expected, strict=True):
         noise = math.sqrt(math.prod(1 - 1 / int(domain.axes[j].releasable.sum()) for j in triple))
-        if noise > 0:  # else a column has one group
+        if noise > 0:  # 0 if a column has one bin
             most, matters = np.maximum(likely, LEAST_EXPECTED), weight * workload.weight(triple)
             candidates.append(Candidate(triple, one, most, matters, LEVEL, noise))
-    # Not stored with the release: its readers take stored distances for distances from independence.
+    # These distances are not stored: a reader of the release takes stored distances as distances from independence.
     return Screening(candidates, replace(known, left=left))
 
 
 def left_over(candidates: Sequence[Candidate], batch: Batch, known: Knowledge) -> dict[Clique, float]:
-    """Return, for each pair, the L1 error in rows that remains in its table over the coarse groups of triples.
+    """Return, for each pair, the L1 error in rows that remains in its table over the merged bins of triples.
 
-    For a measured pair this is its noise, summed within the groups; for any other pair, the distance that its score
-    suggests.  Scores of triples are corrected by it.
+    The error of a measured pair is its noise, summed within merged bins.  The error of any other pair is the distance
+    that its score suggests.  Scores of triples are corrected by these errors.
 
     Parameters
     ----------
     candidates
-        With their noisy scores.
+        The candidates, with their noisy scores.
     batch
         The batch of pairs that was measured.
     known
-        With the axes of triples.
+        The plan's state, with the merge level of triples.
     """
     shape = known.axes(LEVEL).shape
     found: dict[Clique, float] = {}

@@ -1,4 +1,4 @@
-"""Groups of values for the tables of several columns: few, each well filled.  Post-processing of noisy one-ways."""
+"""Coarse bins of a column for tables of several columns: few, each well filled.  Post-processing of noisy one-ways."""
 
 from __future__ import annotations
 
@@ -17,20 +17,19 @@ from synthdp.schema.columns import DISCOVERED
 from synthdp.schema.schema import Schema
 
 KAPPA, KAPPA_OF_WIDE = 0.3, 8.0
-"""A column gets about sqrt(n / (KAPPA sigma)) groups for tables, at least 4: n is the number of rows, sigma the noise
-in a cell of a pair's table.  Smaller ones make more groups, with fewer rows in each against the noise.  Tuned.  Columns
-of wide tables get fewer: there the noise of a whole table is about a tenth of the rows.  So the relations that stand
-out when pairs are scored are worth a table.
-"""
+"""A column gets about sqrt(n / (KAPPA sigma)) coarse bins, at least 4.  Here n is the number of rows, and sigma the
+noise in a cell of a pair's table, in rows.  Smaller values make more bins, with fewer rows in each against the noise.
+Tuned.  KAPPA_OF_WIDE, for wide tables, makes fewer bins: there the noise summed over a whole table is about a tenth of
+the rows.  So tables of the pairs whose scores are significant gain more than their noise."""
 
 ATOM_SHARE = 0.3
-"""A single value may get a group of its own if it holds this fraction of its bin in the first histogram.  So heaps of
-equal values are kept.  A smaller one keeps smaller heaps, at the cost of more groups.  Tuned; no sweep is on record.
-"""
+"""A single value may get a coarse bin of its own if it holds this fraction of its bin in the first histogram.  So point
+masses are kept.  A smaller value keeps smaller point masses, at the cost of more coarse bins.  Tuned; no sweep is on
+record."""
 
 
 def group_target(total: float, pair_stddev: float, *, wide: bool = False) -> float:
-    """Return how many rows a group of values should hold, so that cells of pairs stand out of their noise.
+    """Return how many rows a coarse bin should hold, so that cells of pairs have significant counts.
 
     Parameters
     ----------
@@ -39,16 +38,16 @@ def group_target(total: float, pair_stddev: float, *, wide: bool = False) -> flo
     pair_stddev
         Expected standard deviation of the noise in a cell of a pair's table, in rows.
     wide
-        Whether the table has many columns, so that pairs are screened at few cells.
+        Whether the table has many columns, so that pairs are screened over few bins.
     """
     total = max(total, 1.0)
     return total / max(4.0, math.sqrt(total / ((KAPPA_OF_WIDE if wide else KAPPA) * pair_stddev)))
 
 
 def coarsen(one_way: OneWay, target: float, *, pinned: AbstractSet[int] = frozenset()) -> Refinement:
-    """Merge the leaves (finest bins) of a column into groups of about ``target`` rows, the axis of its larger tables.
+    """Merge the fine bins of a column into coarse bins of about ``target`` rows, the axis of its larger tables.
 
-    Cells of groups stand out of the noise, while cells of leaves would not.
+    Counts of coarse bins are significant, while counts of fine bins would be mostly noise.
 
     Parameters
     ----------
@@ -57,7 +56,7 @@ def coarsen(one_way: OneWay, target: float, *, pinned: AbstractSet[int] = frozen
     target
         Number of rows that a coarse bin should hold.
     pinned
-        Leaves that must have a group of their own, because a rule between columns names them.
+        Fine bins that must be coarse bins of their own, because a rule between columns names them.
     """
     grid = one_way.axis.grid
     leaves = one_way.axis.size
@@ -69,7 +68,7 @@ def coarsen(one_way: OneWay, target: float, *, pinned: AbstractSet[int] = frozen
         groups[:regular] = _nominal_groups(one_way, target, regular)
     last = int(groups[:regular].max())
     releasable = one_way.axis.releasable
-    for leaf in range(regular, leaves):  # special values and the missing value, if they are frequent; misfits, if any
+    for leaf in range(regular, leaves):  # own bins: frequent special or missing values; out-of-domain rows
         frequent = one_way.weights[leaf] >= max(3 * one_way.stddev, target / 4)
         own = frequent if releasable[leaf] else one_way.misfits > 0
         groups[leaf] = groups[:leaf].max() + 1 if own else last
@@ -81,21 +80,21 @@ def coarsen(one_way: OneWay, target: float, *, pinned: AbstractSet[int] = frozen
 def coarsen_columns(
     schema: Schema, columns: Sequence[OneWay], target: float, *, pinned: Sequence[AbstractSet[int]] = ()
 ) -> tuple[Refinement, ...]:
-    """Return the groups into which every column's finest bins are merged, the axes of its larger tables.
+    """Return the coarse bins of every column, the axes of its larger tables, with the fine bins in each.
 
-    Groups of about ``target`` rows stand out of the noise.  Values that a rule between columns names, and pinned ones,
-    stay groups of their own.
+    Coarse bins of about ``target`` rows have significant counts.  Values that a rule between columns names, and pinned
+    values, stay coarse bins of their own.
 
     Parameters
     ----------
     schema
-        With its rules.
+        The schema, with its rules.
     columns
         Noisy estimates of each column.
     target
         Number of rows that a coarse bin should hold.
     pinned
-        For each column, more leaves that must have groups of their own.
+        For each column, more fine bins that must be coarse bins of their own.
     """
     named = pinned_leaves(schema, [column.axis for column in columns])
     both = [one | more for one, more in zip(named, pinned or [frozenset()] * len(named), strict=True)]
@@ -103,13 +102,14 @@ def coarsen_columns(
 
 
 def coarse_table(one_way: OneWay, refinement: Refinement, column: int) -> NoisyTable:
-    """Return a column's estimated rows per group, (groups,), as a table; misfits are included.
+    """Return a column's estimated rows per coarse bin, (coarse bins,), as a table; out-of-domain rows are included.
 
-    Its one stddev, in rows, is the noise of a sum of as many first bins as a group has on average.  It is too large for
-    groups of single bins, and too small for groups of far more bins than the others.
+    Its one stddev, in rows, is the noise of a sum of m bins of the first histogram.  Here m is their mean number per
+    coarse bin.  The stddev is too large for coarse bins of a single first bin.  It is too small for coarse bins of far
+    more first bins than average.
 
-    The counts are smoothed estimates, not sums of noisy bins: where a group has many empty bins, such a sum is mostly
-    noise.  A fit would take it for a relation of this column with every other.
+    The counts are smoothed estimates, not sums of noisy bins.  If a coarse bin has many empty bins, their noisy sum is
+    mostly noise.  A fit would take this noise for a relation of the column with every other column.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def coarse_table(one_way: OneWay, refinement: Refinement, column: int) -> NoisyT
     column
         Position of the column among all columns.
     """
-    rows = np.bincount(refinement.coarse_cell, weights=one_way.weights + _misfits_in(one_way))
+    rows = np.bincount(refinement.coarse_cell, weights=one_way.weights + _out_of_domain_rows(one_way))
     return NoisyTable(
         clique=(column,),
         counts=np.asarray(rows, np.float64),
@@ -128,10 +128,11 @@ def coarse_table(one_way: OneWay, refinement: Refinement, column: int) -> NoisyT
     )
 
 
-def _misfits_in(one_way: OneWay) -> FloatArray:
-    """Return the estimated rows outside the column's domain, by leaf, (leaves,).
+def _out_of_domain_rows(one_way: OneWay) -> FloatArray:
+    """Return the estimated out-of-domain rows of a column by fine bin, (fine bins,).
 
-    All are put in the first leaf that is never released, so that groups hold misfits as measured tables do.
+    All are put in the first fine bin that is never released.  So coarse bins contain out-of-domain rows, as in measured
+    tables.
     """
     found = np.zeros(one_way.axis.size)
     if one_way.misfits > 0:
@@ -140,10 +141,10 @@ def _misfits_in(one_way: OneWay) -> FloatArray:
 
 
 def _nominal_groups(one_way: OneWay, target: float, regular: int) -> IntArray:
-    """Group the levels of a categorical column, (regular,): each frequent level alone, all rare ones together.
+    """Return the coarse bin of each level, (regular,): each frequent level alone, all rare levels together.
 
-    With a hierarchy the rare levels are merged within each group that is frequent itself.  Up to 3 levels, or fewer
-    than 2 rare ones, are all left alone.
+    With a hierarchy, rare levels are merged within each of its groups that is frequent as a whole.  If there are up to
+    3 levels, or fewer than 2 rare levels, every level stays alone.
     """
     weights, starts = one_way.weights[:regular], one_way.axis.starts[:regular]
     enough = max(3 * one_way.stddev, target / 4)
@@ -160,10 +161,10 @@ def _nominal_groups(one_way: OneWay, target: float, regular: int) -> IntArray:
 
 
 def _ordered_groups(one_way: OneWay, target: float, regular: int) -> IntArray:
-    """Return the group of each leaf (finest bin) of an ordered column, (regular,), numbered from 0.
+    """Return the coarse bin of each fine bin of an ordered column, (regular,), numbered from 0.
 
-    Bins of its first histogram are merged from left to right up to ``target`` rows.  So the cells of larger tables
-    stand out of their noise.  A bin is divided only where single values hold much of it, so that heaps are kept.
+    Bins of the first histogram are merged from left to right up to ``target`` rows, so that cells of larger tables have
+    significant counts.  A bin is divided only where single values hold much of it, so that point masses are kept.
     """
     cell, discovered = one_way.first_bin[:regular], one_way.axis.column.source == DISCOVERED
     weights = one_way.weights[:regular]
@@ -173,8 +174,12 @@ def _ordered_groups(one_way: OneWay, target: float, regular: int) -> IntArray:
     for begin, end in itertools.pairwise(ends.tolist()):
         at = slice(begin, end)
         mass = float(weights[at].sum())
-        if end - begin > 1:  # a single leaf cannot be divided
-            inner = _around_atoms(weights[at], target) if discovered else _around_atom(weights[at], mass, target)
+        if end - begin > 1:  # a single fine bin cannot be divided
+            inner = (
+                _around_point_masses(weights[at], target)
+                if discovered
+                else _around_point_mass(weights[at], mass, target)
+            )
             if inner.max() > 0:
                 groups[at] = current + 1 + inner
                 current, filled = current + 1 + int(inner.max()), math.inf
@@ -186,35 +191,40 @@ def _ordered_groups(one_way: OneWay, target: float, regular: int) -> IntArray:
     return groups
 
 
-def _around_atom(weights: FloatArray, mass: float, target: float) -> IntArray:
-    """Return the part of a bin, (leaves,), that each of its leaves is in: before, at or after the heaviest leaf.
+def _around_point_mass(weights: FloatArray, mass: float, target: float) -> IntArray:
+    """Return the part of a bin that each of its fine bins is in, (fine bins,): before, at or after the heaviest one.
 
-    So heaps of equal values are kept.  A side of at most ``target`` rows joins the heaviest leaf.  All 0 if that leaf
-    is not heavy enough for a group of its own.
+    So point masses are kept.  A side of at most ``target`` rows joins the heaviest fine bin.  All parts are 0 if the
+    heaviest fine bin holds too few rows for a coarse bin of its own.
     """
     inner = np.zeros(len(weights), np.int64)
-    atom = int(np.argmax(weights))
-    if len(weights) > 1 and weights[atom] > max(target, ATOM_SHARE * mass) and mass - weights[atom] > 2 * target:
-        inner[atom:] += weights[:atom].sum() > target
-        inner[atom + 1 :] += weights[atom + 1 :].sum() > target
+    heaviest = int(np.argmax(weights))
+    if (
+        len(weights) > 1
+        and weights[heaviest] > max(target, ATOM_SHARE * mass)
+        and mass - weights[heaviest] > 2 * target
+    ):
+        inner[heaviest:] += weights[:heaviest].sum() > target
+        inner[heaviest + 1 :] += weights[heaviest + 1 :].sum() > target
     return inner
 
 
-def _around_atoms(weights: FloatArray, target: float) -> IntArray:
-    """Return the part of a bin of discovered bounds, (leaves,), that each of its leaves is in: around heavy leaves.
+def _around_point_masses(weights: FloatArray, target: float) -> IntArray:
+    """Return the part of a bin of discovered bounds that each of its fine bins is in, (fine bins,).
 
-    It is divided before and after its heaviest leaf, as `_around_atom` does, and these sides again in the same way.
-    Such bins do not begin and end at values of the data, so that one bin often holds several heaps.
+    The bin is divided before and after its heaviest fine bin, as `_around_point_mass` does, and each side again in the same
+    way.  Bins of discovered bounds do not begin and end at values of the data.  So one bin often holds several point
+    masses.
     """
     inner = np.zeros(len(weights), np.int64)
     if len(weights) < 2:
         return inner
-    atom, mass = int(np.argmax(weights)), float(weights.sum())
-    before, after = weights[:atom], weights[atom + 1 :]
-    if weights[atom] > max(target, ATOM_SHARE * mass) and mass - weights[atom] > target:
+    heaviest, mass = int(np.argmax(weights)), float(weights.sum())
+    before, after = weights[:heaviest], weights[heaviest + 1 :]
+    if weights[heaviest] > max(target, ATOM_SHARE * mass) and mass - weights[heaviest] > target:
         if before.sum() > target:
-            inner[:atom] = _around_atoms(before, target)
-            inner[atom:] = inner[:atom].max() + 1
+            inner[:heaviest] = _around_point_masses(before, target)
+            inner[heaviest:] = inner[:heaviest].max() + 1
         if after.sum() > target:
-            inner[atom + 1 :] = inner[atom] + 1 + _around_atoms(after, target)
+            inner[heaviest + 1 :] = inner[heaviest] + 1 + _around_point_masses(after, target)
     return inner

@@ -1,6 +1,7 @@
-"""One column as a tree of intervals: which leaves are split further, and how many rows each leaf seems to hold.
+"""One column as a tree of intervals: which leaves are split further, and the estimated rows in each leaf.
 
-Post-processing of noisy counts; `one_ways` asks for them.
+The leaves of a finished tree are the column's fine bins.  This is post-processing of noisy counts, which `one_ways`
+measures.
 """
 
 from __future__ import annotations
@@ -19,38 +20,37 @@ from synthdp.mechanisms.adaptive.smoothing import estimated_each
 from synthdp.schema.columns import DISCOVERED
 
 FILLED = 2.5
-"""At either end of a range, bins count as filled if they hold more rows than this many standard deviations of the
-noise; emptier ones are cut off.  More cuts off thin tails too, less leaves rows of noise far from all others.  Tuned;
-no sweep is on record.
-"""
+"""At either end of a range, bins with more rows than this many standard deviations of the noise count as filled.
+Emptier bins at the end are cut off.  A larger value cuts off thin tails too.  A smaller value leaves rows of noise far
+from all others.  Tuned; no sweep is on record."""
 
 TAIL, TAIL_SHARE = 1.0, 0.25
-"""The bin beyond the last filled one is kept too if it is large enough.  It must exceed TAIL standard deviations of the
-noise and TAIL_SHARE of that bin: if tails fall by half from bin to bin, it then as likely as not holds rows.  Larger
-ones cut off more of thin tails, smaller ones keep bins of noise.  Tuned; no sweep is on record.
-"""
+"""The bin beyond the last filled bin is kept too if its count is large enough.  The count must exceed TAIL standard
+deviations of the noise and the fraction TAIL_SHARE of the last filled bin.  If tails fall by half from bin to bin, this
+bin is then as likely as not to hold rows.  Larger values cut off more of thin tails, smaller values keep bins of noise.
+Tuned; no sweep is on record."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OneWay:
-    """What noisy answers say of one column: estimated rows in its finest bins, and the noisy first histogram.
+    """Estimates of one column from noisy answers: the rows in its fine bins, and its noisy first histogram.
 
     Parameters
     ----------
     axis
-        The column's finest bins: the leaves of the tree.
+        The column's fine bins: the leaves of the tree.
     weights
-        (axis.size,) estimated rows in each, >= 0; 0 in bins that are never released.
+        (axis.size,) estimated rows in each fine bin, >= 0; 0 in bins that are never released.
     first
-        The bins of the first histogram, unions of leaves.
+        The bins of the first histogram, unions of fine bins.
     counts
-        (first.size,) their unbiased noisy counts.
+        (first.size,) unbiased noisy counts of the first histogram.
     stddev
         Standard deviation of the noise on each of ``counts``, in rows.
     misfits
-        Estimated rows whose value does not fit the column; 0 where noise explains them.  ``weights`` leave them out.
+        Estimated out-of-domain rows, which ``weights`` leave out; 0 where noise explains them.
     rounding
-        Relative frequency of grid points of each class of round numbers, see `Refinement`.
+        Relative likelihood of a grid point in each class of round numbers, see `Refinement`.
     """
 
     axis: Axis
@@ -63,33 +63,33 @@ class OneWay:
 
     @property
     def first_bin(self) -> IntArray:
-        """(axis.size,) the bin of the first histogram that holds each leaf."""
+        """(axis.size,) the bin of the first histogram that holds each fine bin."""
         starts = np.zeros(self.axis.size, np.int64)
         starts[self.axis.cells[::-1]] = self.axis.starts[::-1]
         return self.first.cells[np.searchsorted(self.first.starts, starts, side="right") - 1]
 
     def redistributed(self, counts: FloatArray) -> OneWay:
-        """Return the column with other counts in the first histogram, such as counts drawn towards public knowledge.
+        """Return the column with other counts in the first histogram, such as counts drawn towards public data.
 
-        Each bin's rows are shared among its leaves as before, and the standard deviation of the noise is kept.  Weights
-        keep their sum, with 0 where counts are negative or bins not releasable; all are 0 if no count is left.
-        ``counts`` themselves are stored as given.
+        Each bin's rows are divided among its fine bins as before, and the standard deviation of the noise is kept.
+        Weights keep their sum.  They are 0 where counts are negative or bins are not releasable; all are 0 if no count
+        is positive.  ``counts`` is stored as given.
 
         Parameters
         ----------
         counts
-            (first.size,) rows, any sign.
+            (first.size,) counts in rows, of any sign.
         """
         mass = np.where(self.first.releasable, np.maximum(counts, 0.0), 0.0)
         mass = mass * (float(self.weights.sum()) / max(float(mass.sum()), 1e-300))
         return replace(self, weights=self.divided(mass), counts=counts)
 
     def divided(self, mass: FloatArray) -> FloatArray:
-        """Divide ``mass``, the rows in each bin of the first histogram, among its leaves, (leaves,).
+        """Divide ``mass``, the rows in each bin of the first histogram, among fine bins; return rows, (fine bins,).
 
-        So a better first histogram keeps what is known within bins.  Leaves get rows in proportion to their old
-        weights; where a bin had none, by their numbers of grid points.  Of such a bin leaves that are never released
-        get none.
+        So a better first histogram keeps the proportions within its bins.  Fine bins get rows in proportion to their
+        old weights.  If a bin of the first histogram had no rows, its releasable fine bins get rows in proportion to
+        their grid points.
         """
         cell, size = self.first_bin, self.first.size
         before = np.bincount(cell, weights=self.weights, minlength=size)
@@ -106,19 +106,20 @@ class ColumnTree:
     axis
         The bins of the first histogram.
     counts
-        (axis.size,) their unbiased noisy counts.
+        (axis.size,) unbiased noisy counts of the first histogram.
     stddev
-        Standard deviation of the noise on each of them, in rows.
+        Standard deviation of the noise on each of ``counts``, in rows.
     rest
         (special,) estimated rows in the bins that are never split: special and missing values and "other".
     starts, stops
         (leaves,) the half-open interval of grid indices of each leaf.
     rows
-        (leaves,) estimated rows in each, >= 0.
+        (leaves,) estimated rows in each leaf, >= 0.
     misfits
-        Estimated rows whose value does not fit the column; 0 where noise explains them.
+        Estimated out-of-domain rows; 0 where noise explains them.
     steps
-        The first grid index of each group of a declared hierarchy, for each step; none where leaves are split evenly.
+        The first grid index of each group of a declared hierarchy, for each step of the hierarchy; empty where leaves
+        are split evenly.
     """
 
     axis: Axis
@@ -134,15 +135,15 @@ class ColumnTree:
     def heavy(self, threshold: float) -> BoolArray:
         """Return which leaves are to be split, (leaves,).
 
-        They hold several grid indices and more than ``threshold`` rows.
+        A leaf is split if it has several grid indices and more than ``threshold`` rows.
         """
         return (self.rows > threshold) & (self.stops - self.starts > 1)
 
     def parts(self, split: BoolArray, *, fan: int) -> Axis:
-        """Return the axis to measure next: a bin for each part of each split leaf, and one bin for all the rest.
+        """Return the axis to measure next: a bin for each part of each split leaf, and one bin for all other leaves.
 
-        Parts are the groups of the first step of a declared hierarchy that divides the leaf, or up to ``fan`` parts of
-        equal width.
+        If a step of a declared hierarchy divides the leaf, the parts are the groups of its first dividing step.
+        Otherwise a leaf is divided into up to ``fan`` parts of equal width.
         """
         starts: list[int] = []
         cells: list[int] = []
@@ -158,9 +159,9 @@ class ColumnTree:
         return Axis(self.axis.name, self.axis.column, np.array(starts), np.where(np.array(cells) < 0, part, cells))
 
     def grown(self, split: BoolArray, counts: FloatArray, stddev: float, *, fan: int) -> ColumnTree:
-        """Return the tree after split leaves were measured.
+        """Return the tree after parts of split leaves were measured.
 
-        Their parts are leaves now, with rows estimated from noisy counts.
+        The parts become leaves, with rows estimated from the noisy counts.
 
         Parameters
         ----------
@@ -169,9 +170,9 @@ class ColumnTree:
         counts
             Noisy counts of the bins of ``parts(split)``.
         stddev
-            Standard deviation of their noise, in rows.
+            Standard deviation of the noise of ``counts``, in rows.
         fan
-            Most parts of a leaf, as `parts` takes it.
+            Most parts of a leaf, as in `parts`.
         """
         cuts = [
             self._cuts(int(start), int(stop), fan) if chosen else [int(start), int(stop)]
@@ -190,7 +191,8 @@ class ColumnTree:
     def _cuts(self, start: int, stop: int, fan: int) -> list[int]:
         """Return the borders of the parts that a leaf is split into: start and end included, as grid indices.
 
-        A declared hierarchy sets them, else they are evenly spaced.
+        The first step of a declared hierarchy that divides the leaf determines the borders; else they are evenly
+        spaced.
         """
         for step in self.steps:
             inside = step[np.searchsorted(step, start, side="right") : np.searchsorted(step, stop)]
@@ -216,22 +218,23 @@ def first_trees(
     total: float,
     steps: Sequence[tuple[IntArray, ...]] | None = None,
 ) -> list[ColumnTree]:
-    """Return for each column the tree whose leaves are the bins of its first histogram, with their estimated rows.
+    """Return each column's tree whose leaves are the bins of its first histogram, with their estimated rows.
 
-    Leaves with many rows are then split.
+    Leaves with many rows are split later.
 
     Parameters
     ----------
     axes
-        The bins of all columns that are measured together: noise is to pass for a misfit in hardly any of them.
+        The bins of all columns that are measured together.  The threshold for out-of-domain rows grows with the number
+        of columns, so that noise exceeds it in hardly any column.
     counts
-        (bins,) noisy counts of each.
+        (bins,) noisy counts of each column.
     stddev
         Standard deviation of the noise on each count, in rows.
     total
         Estimated number of rows.
     steps
-        For each column the groups of its declared hierarchy, as `ColumnTree` has them; the bins are the bins of the first.
+        For each column the groups of its declared hierarchy, as in `ColumnTree`.  The first step is the column's bins.
     """
     misfits = [float(one[~axis.releasable].sum()) for axis, one in zip(axes, counts, strict=True)]
     misfits = [many if many > beyond_noise(stddev, len(axes)) else 0.0 for many in misfits]
@@ -251,16 +254,18 @@ def first_trees(
 def pooled_each(
     columns: Sequence[OneWay], counts: Sequence[FloatArray], stddev: float, *, total: float
 ) -> list[OneWay]:
-    """Return the estimates after the first histograms were measured a second time: both are averaged by precision.
+    """Return the columns' estimates after a second measurement of the first histograms.
+
+    Both measurements are averaged by precision.
 
     Parameters
     ----------
     columns
         Estimates after the first measurement.
     counts
-        (first.size,) second noisy counts of each.
+        (first.size,) second noisy counts of each column.
     stddev
-        Standard deviation of their noise, in rows.
+        Standard deviation of the noise of ``counts``, in rows.
     total
         Estimated number of rows.
     """
@@ -284,9 +289,9 @@ def pooled_each(
 def _estimated_each(
     axes: Sequence[Axis], counts: Sequence[FloatArray], stddevs: Sequence[float], totals: Sequence[float]
 ) -> list[FloatArray]:
-    """Estimate the rows, (bins,), in the first histogram of each column from its noisy counts.
+    """Return the estimated rows in each column's first histogram from its noisy counts, (bins,) each.
 
-    0 in bins that are never released or seem empty.
+    The estimate is 0 in bins that are never released or seem empty.
     """
     filled = [_filled(*one) for one in zip(axes, counts, stddevs, strict=True)]
     neighbours = [
@@ -305,10 +310,10 @@ def _estimated_each(
 
 
 def _filled(axis: Axis, counts: FloatArray, stddev: float) -> BoolArray:
-    """Return which bins of a first histogram, (bins,), may hold rows: releasable ones, in a filled range if ordered.
+    """Return which bins of a first histogram, (bins,), may hold rows: releasable bins, in a filled range if ordered.
 
-    Bins far beyond the filled ones are left out.  Of a discovered range, and of the classes of a survey weight, all
-    empty ends are: far above the largest weight, a few rows of noise would stand for many people.
+    Bins far beyond the filled bins are left out.  All empty ends of a discovered range are left out, and all empty ends
+    of a survey weight's classes.  A few rows of noise far above the largest survey weight would stand for many people.
     """
     filled = axis.releasable.copy()
     if axis.grid.ordered:
@@ -323,8 +328,8 @@ def _filled(axis: Axis, counts: FloatArray, stddev: float) -> BoolArray:
 def _empty_ends(counts: FloatArray, stddev: float) -> BoolArray:
     """Return which bins at the ends of a range, (bins,), hold no more rows than noise explains.
 
-    Neighbouring bins are also tested together.  Discovered bounds tend to be too wide, and this histogram has less
-    noise.  If no bin is filled, none is cut off.
+    Neighbouring bins are also tested together.  Discovered bounds tend to be too wide, and the first histogram has less
+    noise than the counts that found them.  If no bin is filled, no bin is cut off.
     """
     first, last = filled_range(counts, FILLED * stddev)
     while 0 < last < len(counts) and counts[last] > max(TAIL * stddev, TAIL_SHARE * counts[last - 1]):
@@ -338,6 +343,6 @@ def _empty_ends(counts: FloatArray, stddev: float) -> BoolArray:
 def _even_cuts(start: int, stop: int, fan: int) -> list[int]:
     """Return the borders that divide grid indices ``start`` to ``stop`` into up to ``fan`` equal parts.
 
-    The last may be narrower.
+    The last part may be narrower.
     """
     return [*range(start, stop, -(-(stop - start) // fan)), stop]

@@ -1,6 +1,6 @@
-"""Columns of numbers whose shape is declared: noisy histograms are drawn towards it as far as they bear it out.
+"""Columns of numbers with a declared shape: noisy histograms are drawn towards the shape if counts agree with it.
 
-Post-processing of noisy counts and the schema.  Asks nothing and costs nothing.
+Post-processing of noisy counts and the schema; costs nothing.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from synthdp.mechanisms.adaptive.smoothing import smoothed
 
 PLACES = 40
 """Grid points tried for each of a law's two parameters in one round of the search.  Tuned: the best of three rounds is
-within a thousandth of a step.
-"""
+within a thousandth of a step."""
 
 ZOOMS = 3
 """Rounds of the grid search for a law's parameters; each searches a range a tenth as wide around the best so far.
@@ -36,13 +35,16 @@ FEWEST = 3
 def with_declared_shapes(columns: tuple[OneWay, ...]) -> tuple[OneWay, ...]:
     """Draw the noisy counts of each column with a declared shape (``like=``) towards it, and return all columns.
 
-    How far depends on how well the counts bear the shape out.
+    The better the counts agree with the shape, the nearer to it they are drawn.
     """
     return tuple(_shaped(column) for column in columns)
 
 
 def _shaped(column: OneWay) -> OneWay:
-    """Return one column with its noisy counts drawn towards its declared shape; unchanged if it has none."""
+    """Return one column with its noisy counts drawn towards its declared shape.
+
+    A column without a declared shape, or with fewer than `FEWEST` bins, is returned unchanged.
+    """
     like = getattr(column.axis.column, "like", None)
     regular = column.first.regular
     if like is None or regular < FEWEST:
@@ -58,9 +60,9 @@ def _shaped(column: OneWay) -> OneWay:
 
 
 def _edges(column: OneWay, regular: int) -> FloatArray:
-    """Return the edges of a numeric column's bins, (bins + 1,), in its unit, with the lower bound at 0.
+    """Return the edges of a numeric column's bins, (bins + 1,), in the column's unit, with the lower bound at 0.
 
-    Declared laws begin at the lower bound.
+    The lower bound is at 0 because declared laws begin there.
     """
     grid = column.first.grid
     starts = column.first.starts[:regular]
@@ -69,34 +71,35 @@ def _edges(column: OneWay, regular: int) -> FloatArray:
 
 
 def expected_counts(counts: FloatArray, edges: FloatArray, like: str, *, stddev: float) -> FloatArray:
-    """Fit the declared family of shapes to noisy counts and return the counts that it expects, (bins,).
+    """Fit the declared family of shapes to noisy counts and return the expected counts, (bins,), in rows.
 
     Parameters
     ----------
     counts
         (bins,) noisy counts.
     edges
-        (bins + 1,) where the bins begin and end, from 0 on.
+        (bins + 1,) borders of the bins, in the column's unit, from 0 on.
     like
-        The family: a law, whose two parameters are fitted by least squares, or an order of bins.
+        The family: a law with two parameters, which are fitted by least squares, or an order of bins.
     stddev
-        Standard deviation of the noise of a count.
+        Standard deviation of the noise of a count, in rows.
     """
     total, widths = max(float(counts.sum()), 0.0), np.diff(edges)
     if like == "smooth":
         return np.asarray(np.maximum(smoothed(counts, max(stddev, 1e-9)).rows, 0.0), np.float64)
     if like in ("increasing", "decreasing"):
         way = 1 if like == "increasing" else -1
-        return np.asarray(np.maximum(_increasing((counts / widths)[::way], widths[::way])[::way] * widths, 0.0))
+        return np.asarray(np.maximum(_isotonic_heights((counts / widths)[::way], widths[::way])[::way] * widths, 0.0))
     if like == "uniform":
         return np.asarray(total * widths / widths.sum(), np.float64)
     return total * _fitted(counts, total, edges, like)
 
 
-def _increasing(heights: FloatArray, widths: FloatArray) -> FloatArray:
+def _isotonic_heights(heights: FloatArray, widths: FloatArray) -> FloatArray:
     """Return the nearest non-decreasing heights (counts per width), (bins,), by least squares weighted with ``widths``.
 
-    By pooling adjacent violators.  Counts of a column that is declared increasing or decreasing are drawn towards them.
+    The method is pooling of adjacent violators.  Counts of a column that is declared increasing or decreasing are drawn
+    towards these heights.
     """
     from scipy.optimize import isotonic_regression
 
@@ -104,8 +107,8 @@ def _increasing(heights: FloatArray, widths: FloatArray) -> FloatArray:
 
 
 def _fitted(counts: FloatArray, total: float, edges: FloatArray, like: str) -> FloatArray:
-    """Fit a law's two parameters by grid search in least squares and return its probability of each bin, (bins,)."""
-    below = _BELOW[like]
+    """Fit a law's parameters by grid search in least squares; return the law's probability of each bin, (bins,)."""
+    below = _CDF[like]
     span, narrow = edges[-1], float(np.diff(edges).min())
     if like == "lognormal":
         centre, wide = np.log([narrow / 10, span]), np.log([0.05, 4.0])
@@ -124,42 +127,42 @@ def _fitted(counts: FloatArray, total: float, edges: FloatArray, like: str) -> F
         nearest = int(((total * shares - counts) ** 2).sum(axis=1).argmin())
         best = shares[nearest]
         centre, wide = (
-            _about(float(grid.ravel()[nearest]), ends) for grid, ends in ((place, centre), (log_scale, wide))
+            _narrowed_range(float(grid.ravel()[nearest]), ends) for grid, ends in ((place, centre), (log_scale, wide))
         )
     return np.asarray(best, np.float64)
 
 
-def _about(value: float, ends: FloatArray) -> FloatArray:
-    """Return a range around a value, (2,), that is a tenth as wide as ``ends``: the next round of the grid search."""
+def _narrowed_range(value: float, ends: FloatArray) -> FloatArray:
+    """Return a range around a value, (2,), a tenth as wide as ``ends``, for the next round of the grid search."""
     half = float(ends[1] - ends[0]) / 20
     return np.array([value - half, value + half])
 
 
 def _lognormal(x: FloatArray, place: FloatArray, log_scale: FloatArray) -> FloatArray:
-    """Return the probability under a declared log-normal law that a value is at most x, in the arguments' common shape.
+    """Return the probability that a log-normal value is at most x, in the arguments' common shape.
 
-    The log of the value is normal, of mean ``place`` and stddev exp(``log_scale``).
+    The logarithm of the value is normal, with mean ``place`` and stddev exp(``log_scale``).
     """
     return np.asarray(ndtr((np.log(np.maximum(x, 1e-300)) - place) / np.exp(log_scale)))
 
 
 def _normal(x: FloatArray, place: FloatArray, log_scale: FloatArray) -> FloatArray:
-    """Return the probability under a declared normal law that a value is at most x, in the arguments' common shape.
+    """Return the probability that a normal value is at most x, in the arguments' common shape.
 
-    Its mean is ``place``, its stddev exp(``log_scale``).
+    The normal law has mean ``place`` and stddev exp(``log_scale``).
     """
     return np.asarray(ndtr((x - place) / np.exp(log_scale)))
 
 
 def _exponential(x: FloatArray, place: FloatArray, _: FloatArray) -> FloatArray:
-    """Return the probability under a declared exponential law that a value is at most x, in the common shape.
+    """Return the probability that an exponential value is at most x, in the common shape of x and ``place``.
 
-    Its mean is exp(``place``).
+    The exponential law has mean exp(``place``).
     """
     return np.asarray(-np.expm1(-x / np.exp(place)))
 
 
-_BELOW: dict[str, Callable[[FloatArray, FloatArray, FloatArray], FloatArray]] = {
+_CDF: dict[str, Callable[[FloatArray, FloatArray, FloatArray], FloatArray]] = {
     "lognormal": _lognormal, "normal": _normal, "exponential": _exponential,
 }  # fmt: skip
 """The cumulative distribution function of each declared law, by the name that ``like=`` takes."""

@@ -1,10 +1,11 @@
-"""How strongly columns are related, by noisy scores of all of them: not at all, or by a law that is fitted to the scores.
+"""How strongly columns are related: an empirical-Bayes estimate from the noisy scores of all candidate tables.
 
-A score is the distance of a table from what is expected of it.  It has three causes: a relation, of which there is none
-with a probability that all candidates share, and else an exponentially distributed one; what chance and noisy margins
-explain; and the noise of the score.  Shares and sizes of relations are averaged over a grid, by how likely they make all
-scores (empirical Bayes).  So candidates that are not told from nothing count as nothing, and where hardly any column is
-related to another, more is asked of each.  Post-processing of noisy answers.
+A score is the noisy L1 distance of a table from its expected counts.  It has three causes.  The first is a relation.  A
+candidate has none with a probability common to all candidates; otherwise its strength is exponentially distributed.
+The second cause is chance, together with noise in the margins.  The third cause is the noise of the score.  Both
+parameters, the fraction unrelated and the mean strength, are averaged over a grid by their likelihood given all scores.
+So candidates that noise explains count as unrelated.  If few columns are related, a candidate needs a larger score.
+Post-processing of noisy answers.
 """
 
 from __future__ import annotations
@@ -18,27 +19,23 @@ from scipy.special import ndtri
 from synthdp.arrays import FloatArray, IntArray
 
 MEAN_ABS = math.sqrt(2 / math.pi)
-"""The mean of |Z| for a standard normal Z, √(2 / π): turns a standard deviation into the mean absolute error it causes.
-Derived.
-"""
+"""The mean of |Z| for a standard normal Z, √(2 / π), which turns a standard deviation into a mean absolute error.
+Derived."""
 
 OF_MARGINS = 0.5
-"""Assumed squared error of a column's estimated rows, in multiples of the noise variance of its raw counts; smoothing
-makes it less than 1.  A larger one lets noisy margins explain more of a score.
+"""Assumed squared error of a column's estimated rows, as a multiple of the noise variance of its raw counts.  It is
+below 1 because estimates are smoothed.  A larger value lets noisy margins explain more of a score.
 
-Tuned.  Measured on Adult's columns at epsilon .1: .01 to 1.5, .3 in the median.
-"""
+Tuned.  Measured on Adult's columns at epsilon .1: .01 to 1.5, .3 in the median."""
 
 DISTANCES = np.geomspace(0.003, 1.5, 36)
-"""Grid of possible strengths of a relation: the L1 distance of a table from what independence or the model expects, as
-a fraction of the rows.  From strengths never worth measuring to nearly the largest possible, 2; steps of a fifth are
-finer than a noisy score can tell apart (a tolerance).
-"""
+"""Grid of possible strengths of a relation.  A strength is the L1 distance of a table from its expected counts, as a
+fraction of the rows.  The grid runs from strengths never worth measuring to nearly the largest possible strength, 2.
+Steps of a fifth are finer than the noise of a score (a tolerance)."""
 
 SIZES = np.geomspace(0.01, 0.6, 10)
-"""Grid of mean strengths of relations: each is the mean of an exponential law over `DISTANCES`, which the scores choose
-among.  Its steps are a tolerance.
-"""
+"""Grid of mean strengths of relations, as a fraction of the rows.  Each is the mean of an exponential law over
+`DISTANCES`; scores determine the weight of each law.  Its steps are a tolerance."""
 
 TYPICAL, SPREAD = {2: 0.12, 3: 0.03}, 0.8
 """Log-normal prior of the mean strength of relations, as a fraction of the rows: TYPICAL is its mode for pairs and for
@@ -47,40 +44,36 @@ than a few pairs outweigh it.
 """
 
 NONE = np.array([0.02, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995])
-"""Grid of the fraction of candidates whose columns are not related at all, which the scores choose among.  Its steps
-are a tolerance.
-"""
+"""Grid of the fraction of candidates whose columns are not related; scores determine the weight of each value.  Its
+steps are a tolerance."""
 
 RELATIVES = 6.0
-"""Prior mean of the number of columns that a column is related to, at most half of them.  More let weaker scores
-count as relations, fewer take them for noise; many scores outweigh it.  Tuned.
-"""
+"""Prior mean of the number of columns that a column is related to, at most half of them.  With a larger value, weaker
+scores count as relations; with a smaller one, they count as noise.  Many scores outweigh it.  Tuned."""
 
 MISSTATED = 0.15
-"""Relative error of the part of a score that is attributed to chance and to noisy margins, which is only estimated. A
-larger one lets scores near that part say less of a relation.  Measured: .042 for .045, .11 for .10 to .12 on shuffled
-columns.
-"""
+"""Relative error of the part of a score that is attributed to chance and to noisy margins, which is only estimated.
+With a larger value, scores near that part are weaker evidence of a relation.  Measured: .042 for .045, .11 for .10 to
+.12 on shuffled columns."""
 
 
 EVEN = 0.5
 """A candidate whose probability of no relation exceeds this counts as unrelated.  A convention: likelier than not."""
 
 QUANTILES = ndtri((np.arange(20) + 0.5) / 20)
-"""Twenty equally likely values of standard normal noise, over which the chance that a relation shows in its noisy score
-is averaged.  A tolerance: steps of 5 %.
-"""
+"""Twenty equally likely values of standard normal noise.  The chance that a noisy score reveals a relation is averaged
+over them.  A tolerance: steps of 5 %."""
 
 
 class Relation(NamedTuple):
-    """What a noisy score says of the relation of some columns: whether there is one, and how strong.
+    """The estimated relation of some columns: the probability that there is none, and its strength if there is one.
 
     Parameters
     ----------
     none
         Probability that there is no relation.
     distance
-        L1 distance by which a relation moves the table, in rows.
+        L1 distance by which the relation moves the table, in rows, if there is one.
     """
 
     none: float
@@ -88,17 +81,17 @@ class Relation(NamedTuple):
 
     @property
     def expected(self) -> float:
-        """Expected L1 distance, in rows, that the relation moves the table; 0 if there is likelier none than one."""
+        """Expected L1 distance, in rows, by which the relation moves the table; 0 if no relation is likelier (`EVEN`)."""
         return (1 - self.none) * self.distance if self.none <= EVEN else 0.0
 
 
 def prior_of(columns: int, order: int) -> FloatArray:
-    """Return the prior of each fraction unrelated (`NONE`) and mean strength (`SIZES`), (shares, sizes), of sum 1.
+    """Return the prior of each fraction unrelated (`NONE`) and mean strength (`SIZES`), (shares, sizes), with sum 1.
 
-    It is for candidates of ``order`` columns, 2 or 3, of a table of ``columns``.  All scores together update it.
+    The prior is for candidates of ``order`` columns, 2 or 3, of a table of ``columns``.  All scores together update it.
     """
     related = min(0.5, RELATIVES / max(1, columns - 1))
-    shares = NONE ** (1 / related - 2) * np.gradient(NONE)  # a beta law of that mean
+    shares = NONE ** (1 / related - 2) * np.gradient(NONE)  # a beta law of mean 1 - related
     sizes = np.exp(-0.5 * (np.log(SIZES / TYPICAL[order]) / SPREAD) ** 2)
     both = np.outer(shares, sizes)
     return np.asarray(both / both.sum(), np.float64)
@@ -107,7 +100,7 @@ def prior_of(columns: int, order: int) -> FloatArray:
 def laws() -> FloatArray:
     """Return the exponential law over `DISTANCES` for each mean in `SIZES`, (sizes, distances); each row sums to 1.
 
-    By it the strengths of relations are spread, and the likelihoods of scores are averaged.
+    The strength of a relation has one of these laws as its prior.  Likelihoods of scores are averaged by them.
     """
     found = np.exp(-DISTANCES / SIZES[:, None]) * np.gradient(DISTANCES)
     return np.asarray(found / found.sum(axis=1, keepdims=True), np.float64)
@@ -118,27 +111,27 @@ def energies(
 ) -> list[Relation]:
     """Estimate by empirical Bayes, from noisy scores, whether each candidate's columns are related and how strongly.
 
-    A relation is the probability that there is none, and the mean distance in rows if there is one.
+    Returns, for each candidate, the probability of no relation, and the mean distance in rows if there is a relation.
 
     Parameters
     ----------
     scores
         (k,) noisy distances, in rows.
     explained
-        (k,) the distances that chance and noise in margins would make, on average.
+        (k,) mean distances, in rows, that chance and noise in margins alone would make.
     stddev
-        Standard deviation of the noise of a score.
+        Standard deviation of the noise of a score, in rows.
     total
         Number of rows, > 0.
     columns
-        Number of columns.
+        Number of columns of the whole table.
     order
         Number of columns of a candidate, 2 or 3.
     """
-    told = _Told.by(scores / total, explained / total, stddev / total)
-    posterior = _posterior(told, columns, order)
-    none = told.none(posterior)
-    mass = ((posterior * (1 - NONE[:, None]) / told.either).sum(axis=1) @ laws()) * told.some
+    likelihoods = _ScoreLikelihoods.by(scores / total, explained / total, stddev / total)
+    posterior = _posterior(likelihoods, columns, order)
+    none = likelihoods.none(posterior)
+    mass = ((posterior * (1 - NONE[:, None]) / likelihoods.either).sum(axis=1) @ laws()) * likelihoods.some
     distance = total * (mass @ DISTANCES) / np.maximum(mass.sum(axis=1), 1e-300)
     return [Relation(*one) for one in zip(none.tolist(), distance.tolist(), strict=True)]
 
@@ -146,12 +139,13 @@ def energies(
 def seen(distances: FloatArray, explained: FloatArray, stddev: float, *, total: float, columns: int) -> FloatArray:
     """Return the chance, (k,), that a noisy score shows a relation of a given size, if no other columns are related.
 
-    A plan foresees by it which relations a release will find.  A lower bound, since more relations make each likelier.
+    Before a release, a plan estimates with this function which relations the release will find.  The chance is a lower
+    bound, since further relations make each relation likelier.
 
     Parameters
     ----------
     distances
-        (k,) how far each candidate's relation moves its table, in rows.
+        (k,) L1 distance by which each candidate's relation moves its table, in rows.
     explained, stddev, total, columns
         As in `energies`; candidates are pairs.
 
@@ -160,24 +154,25 @@ def seen(distances: FloatArray, explained: FloatArray, stddev: float, *, total: 
     (k,) chances.
     """
     noise, chance = stddev / total, explained / total
-    posterior = _posterior(_Told.by(chance, chance, noise), columns, 2)
+    posterior = _posterior(_ScoreLikelihoods.by(chance, chance, noise), columns, 2)
     spread = np.hypot(noise, MISSTATED * chance)
     found: FloatArray = np.zeros(len(distances))
     for quantile in QUANTILES:
         likely = np.hypot(distances / total, chance) + quantile * spread
-        found += _Told.by(likely, chance, noise).none(posterior) <= EVEN
+        found += _ScoreLikelihoods.by(likely, chance, noise).none(posterior) <= EVEN
     return found / len(QUANTILES)
 
 
-class _Told(NamedTuple):
-    """Likelihoods of noisy scores with and without a relation, each divided by its largest value.
+class _ScoreLikelihoods(NamedTuple):
+    """Likelihoods of noisy scores with and without a relation, each divided by the largest value for its score.
 
     Parameters
     ----------
     some, nothing
-        (k, distances) if there is a relation of each of `DISTANCES`, and (k,) if there is none.
+        (k, distances) likelihood with a relation of each strength in `DISTANCES`, and (k,) likelihood without a
+        relation.
     either
-        (k, shares, sizes) on average, for each of `NONE` and of `SIZES`.
+        (k, shares, sizes) mean likelihood for each fraction in `NONE` and each mean strength in `SIZES`.
     """
 
     some: FloatArray
@@ -185,16 +180,15 @@ class _Told(NamedTuple):
     either: FloatArray
 
     @classmethod
-    def by(cls, scores: FloatArray, explained: FloatArray, stddev: float) -> _Told:
-        """Return the likelihoods of k scores: with a relation of each strength, with none, and on average.
+    def by(cls, scores: FloatArray, explained: FloatArray, stddev: float) -> _ScoreLikelihoods:
+        """Return the likelihoods of k scores: with a relation of each strength, with no relation, and on average.
 
-        Shapes are (k, distances), (k,) and (k, shares, sizes); the third is for each of `NONE` and of `SIZES`.
-        Scores, the part chance explains, and noise are fractions of the rows.
+        Scores, the part that chance explains, (k,) each, and the stddev of the noise are fractions of the rows.
         """
         chance = np.maximum(explained, 1e-12)
         spread = np.hypot(stddev, MISSTATED * chance) + 1e-12
         some = -0.5 * ((scores[:, None] - np.hypot(DISTANCES, chance[:, None])) / spread[:, None]) ** 2
-        nothing = -0.5 * (np.maximum(scores - chance, 0.0) / spread) ** 2  # nearer than chance: as likely as any can be
+        nothing = -0.5 * (np.maximum(scores - chance, 0.0) / spread) ** 2  # 1 for a score below chance
         top = np.maximum(some.max(axis=1), nothing)
         some, nothing = np.exp(some - top[:, None]), np.exp(nothing - top)
         related = (1 - NONE[:, None]) * (some @ laws().T)[:, None, :]
@@ -206,20 +200,20 @@ class _Told(NamedTuple):
         return np.asarray(found, np.float64)
 
 
-def _posterior(told: _Told, columns: int, order: int) -> FloatArray:
-    """Return the posterior of `NONE` and `SIZES` together given all scores, (shares, sizes), of sum 1.
+def _posterior(likelihoods: _ScoreLikelihoods, columns: int, order: int) -> FloatArray:
+    """Return the joint posterior of `NONE` and `SIZES` given all scores, (shares, sizes), with sum 1.
 
-    What is said of each candidate's relation is averaged over it.
+    The estimates of each candidate are averaged over this posterior.
     """
-    posterior = np.log(prior_of(columns, order)) + np.log(told.either).sum(axis=0)
+    posterior = np.log(prior_of(columns, order)) + np.log(likelihoods.either).sum(axis=0)
     posterior = np.exp(posterior - posterior.max())
     return np.asarray(posterior / posterior.sum(), np.float64)
 
 
 def before_scores(total: float, columns: int) -> Relation:
-    """Return the prior belief about a pair of columns that was never scored, by which its noisy products are weighed.
+    """Return the prior relation of a pair of columns that was never scored, for weighting its noisy product.
 
-    It is the mean chance of no relation, and a typical distance in rows of a relation.
+    The relation has the prior mean probability of no relation, and a typical distance in rows.
     """
     return Relation(float(prior_of(columns, 2).sum(axis=1) @ NONE), TYPICAL[2] * total)
 
@@ -227,18 +221,20 @@ def before_scores(total: float, columns: int) -> Relation:
 def explained_by_chance(
     expected: FloatArray, rows_of_model: FloatArray | float = 0.0, margins: FloatArray | float = 0.0
 ) -> float:
-    """Return the mean L1 distance, in rows, of a table from its expectation if only sampling and noise move it.
+    """Return the mean L1 distance, in rows, of a table from its expected counts if only sampling and noise cause it.
 
-    A score has to exceed this before it suggests a relation.
+    A score is evidence of a relation only beyond this distance.
 
     Parameters
     ----------
     expected
-        (cells,) expected rows.
+        (cells,) expected counts, in rows.
     rows_of_model
-        Variance of the expectation itself, where drawn rows stand for the model.
+        Variance of the expected counts, in squared rows, if they are counts of rows drawn from a model; (cells,) or one
+        number.
     margins
-        Variance of a cell of the expectation by noise in the margins that it was made of.
+        Variance of the expected counts, in squared rows, by noise in the margins that they are products of; (cells,) or
+        one number.
     """
     drawn = MEAN_ABS * np.sqrt(rows_of_model)
     scatter = np.minimum(MEAN_ABS * np.sqrt(expected + rows_of_model), 2 * expected + drawn)
@@ -246,19 +242,19 @@ def explained_by_chance(
 
 
 def variance_of_margin(group: IntArray, first_bin: IntArray, stddev: float, rows: FloatArray) -> FloatArray:
-    """Return the variance, (groups,), of the error of a column's estimated rows per group.
+    """Return the error variance of a column's estimated rows per coarse bin, (coarse bins,), in squared rows.
 
-    It is `OF_MARGINS` times the summed noise of the bins, capped at the squared rows in the group, which are taken as
-    at least 1.  It tells how much of a score noisy margins explain.
+    The variance is `OF_MARGINS` times the summed noise variance of the bins.  It is capped at `OF_MARGINS` times the
+    squared rows in the coarse bin, which count as at least 1.  It determines how much of a score noisy margins explain.
 
     Parameters
     ----------
     group, first_bin
-        (leaves,) the group of each leaf, and the bin of the first histogram that holds it.
+        (fine bins,) the coarse bin of each fine bin, and the bin of the first histogram that holds it.
     stddev
-        Standard deviation of the noise of a bin, in rows.
+        Standard deviation of the noise of a bin of the first histogram, in rows.
     rows
-        (groups,) the estimated rows.
+        (coarse bins,) estimated rows.
     """
     leaves = np.bincount(first_bin)
     bins = np.bincount(group, weights=1 / leaves[first_bin], minlength=len(rows))

@@ -1,6 +1,6 @@
-"""The fit of the adaptive plan: one distribution from all noisy tables and second moments.  Post-processing.
+"""The fit of the plan: one distribution from all noisy tables and second moments.  Post-processing of noisy answers.
 
-A wide table is fitted group by group of related columns, for the time and memory of what was measured of it.
+To save time and memory, each connected component of a wide table's columns is fitted on its own.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from synthdp.randomness import Generator
 
 
 def consistent_tables(known: Knowledge) -> list[NoisyTable]:
-    """Return all measured tables with misfits removed and made to agree.
+    """Return all measured tables, with out-of-domain rows removed and common margins made equal.
 
-    Each has its noise multiplied by its ridge, which is how little the fit trusts it.
+    Each table's noise is multiplied by its ridge, so that the fit gives the table less weight.
     """
     measured = (*known.one_way_tables, *known.tables)
     tables = [
@@ -42,22 +42,22 @@ def consistent_tables(known: Knowledge) -> list[NoisyTable]:
 def fit_tree(known: Knowledge, settings: MaxEntropy) -> Graphical:
     """Fit one-ways and the tables inside the junction tree by maximum entropy; other answers are ignored.
 
-    Rows are drawn from it, which further fits weight and scores are measured from.
+    Further fits weight rows drawn from this model, and candidate tables are scored against such rows.
     """
     inside = [table for table in consistent_tables(known) if len(table.clique) == 1 or table.clique in known.tree]
     return settings.fit(inside, known.domain.shape, total=known.total, allowed=known.zeros).model
 
 
 def fit_cells(known: Knowledge, settings: ListedEntropy) -> Explicit:
-    """Fit all measured main effects and interactions by maximum entropy over every possible combination of groups.
+    """Fit all main effects and interactions by maximum entropy over every possible combination of coarse bins.
 
-    For small domains, whose cells can all be listed.
+    The fit is for small domains, whose cells can all be listed.
     """
     kept = known.kept
     shape = [int(groups.sum()) for groups in kept]
     possible = np.ones(shape, np.bool_)
     for clique, mask in known.zeros.items():
-        possible &= _spread(mask.reshape(table_shape(known.domain.shape, clique)), clique, kept)
+        possible &= _broadcast_mask(mask.reshape(table_shape(known.domain.shape, clique)), clique, kept)
     weights = settings.fit(known.pooled_effects, possible=possible.ravel())
     cells = np.flatnonzero(weights)
     codes = np.unravel_index(cells, shape)
@@ -69,10 +69,11 @@ def fit_cells(known: Knowledge, settings: ListedEntropy) -> Explicit:
     )
 
 
-def _spread(mask: BoolArray, clique: Clique, kept: Sequence[BoolArray]) -> BoolArray:
-    """Reshape a mask over some columns' groups to an axis for each column, so that it broadcasts over all.
+def _broadcast_mask(mask: BoolArray, clique: Clique, kept: Sequence[BoolArray]) -> BoolArray:
+    """Reshape a mask over some columns' coarse bins to an axis for each column, so that it broadcasts over all columns.
 
-    So the masks of all rules combine into one.  Only kept groups remain; the other columns have axes of size 1.
+    So the masks of all rules combine into one.  Only releasable bins (``kept``) remain; the other columns have axes of
+    size 1.
     """
     inside = mask[np.ix_(*(np.flatnonzero(kept[j]) for j in clique))]
     order = np.argsort(clique, kind="stable")
@@ -83,23 +84,24 @@ def _spread(mask: BoolArray, clique: Clique, kept: Sequence[BoolArray]) -> BoolA
 def fit_distribution(
     known: Knowledge, *, settings: MaxEntropy, particles: Particles, listed: ListedEntropy, rng: Generator
 ) -> Distribution:
-    """Fit a distribution to everything that was measured, by the method that suits it.
+    """Fit a distribution to all noisy answers, by the method that suits them.
 
-    All cells where interactions were measured; group by group for wide tables; else a junction tree, and weighted rows
-    in addition where tables outside of the tree or second moments were measured.
+    If all interactions were measured, the fit is over all cells.  A wide table is fitted by connected component.  Any
+    other table gets a junction tree, whose rows are weighted if tables outside of the tree or second moments were
+    measured.
 
     Parameters
     ----------
     known
         The noisy answers and estimates so far.
     settings
-        Settings of the tree's fit.
+        Settings of the junction tree's fit.
     particles
         Settings of the fit by weighted rows.
     listed
         Settings of the fit to all cells.
     rng
-        Source of the rows.
+        Random generator of the rows.
     """
     if known.in_cells:
         return fit_cells(known, listed)
@@ -111,30 +113,31 @@ def fit_distribution(
 
 
 def fit_rows(known: Knowledge, *, settings: MaxEntropy, particles: Particles, rng: Generator) -> Explicit:
-    """Fit a junction tree, draw rows, and weight them to match tables outside of the tree and second moments, too."""
+    """Fit a junction tree, draw rows, and weight them to match tables outside of the tree and second moments, too.
+
+    The weighted rows keep relations that the tree has no room for.
+    """
     model = fit_tree(known, settings)
     return particles.fit(model, consistent_tables(known), total=known.total, rng=rng, products=known.products)
 
 
 MODEL_SWEEPS = 8
 """Most passes over all tables when a junction tree is fitted only to draw rows from it, for scores or for a further
-fit.  A tolerance: exactness would not show there.
-"""
+fit.  A tolerance: an exact fit would change neither visibly."""
 
 EXPLAINED = 1.25
-"""A table outside of the junction tree is left out of the fit if noise nearly explains its L1 distance from the tree.
-This is the largest such distance, as a multiple of what noise alone makes.  A larger one leaves out weaker relations,
-a smaller one fits noise and takes longer.  Tuned; no sweep is on record.
-"""
+"""Largest L1 distance of a table from the junction tree that noise nearly explains, as a multiple of the mean distance
+that noise alone makes.  A table outside of the tree is left out of the fit up to this distance.  A larger value leaves
+out weaker relations.  A smaller one fits noise and takes longer.  Tuned; no sweep is on record."""
 
 LEAST_EFFECTIVE = 0.05
-"""Least effective sample size of the fitted weighted rows, as a fraction of their number; below it the fit is repeated
-with half of the tables outside of the tree.  A numerical tolerance.
+"""Least effective sample size of the fitted weighted rows, as a fraction of their number.  With less, few rows carry
+most of the weight, and half of the tables outside of the tree are dropped before the next try.  A numerical tolerance.
 """
 
 
 def fit_components(known: Knowledge, *, settings: MaxEntropy, particles: Particles, rng: Generator) -> Components:
-    """Fit each group of related columns on its own, and return their product, as if groups were independent.
+    """Fit each connected component of columns on its own, and return the product, in which components are independent.
 
     A wide table is too large for one fit.
 
@@ -143,11 +146,11 @@ def fit_components(known: Knowledge, *, settings: MaxEntropy, particles: Particl
     known
         The noisy answers and estimates so far.
     settings
-        Settings of the trees' fits.
+        Settings of the junction trees' fits.
     particles
         Settings of the fit by weighted rows, for components with tables off their junction tree.
     rng
-        Source of the rows.
+        Random generator of the rows.
     """
     shape = known.domain.shape
     one_ways = known.one_way_tables
@@ -156,16 +159,16 @@ def fit_components(known: Knowledge, *, settings: MaxEntropy, particles: Particl
     tables: list[list[NoisyTable]] = [[one_ways[j] for j in columns] for columns in groups]
     for table in known.tables:
         tables[of_column[table.clique[0]]].append(table)
-    # there are many groups, and a measured table comes out right with few rows and many rounds
+    # for many components: with few rows and many sweeps the measured tables are still accurate
     of_groups = replace(
         particles, size=min(particles.size, FEWEST_PARTICLES), sweeps=max(particles.sweeps, MOST_SWEEPS)
     )
     parts: list[Distribution] = []
     for columns, measured in zip(groups, tables, strict=True):
-        parts.append(_Group.of(known, columns, measured).fit(settings, of_groups, rng))
+        parts.append(_Component.of(known, columns, measured).fit(settings, of_groups, rng))
     alone = tuple(j for j in range(len(shape)) if j not in of_column)
     if alone:
-        margins = [_fitting(known, (j,), [one_ways[j]])[0].counts for j in alone]
+        margins = [_in_domain_tables(known, (j,), [one_ways[j]])[0].counts for j in alone]
         total = max(known.total, settings.total_floor)
         rows = [project_to_simplex(margin, total) for margin in margins]
         parts.append(Product(shape=tuple(shape[j] for j in alone), margins=rows))
@@ -173,8 +176,8 @@ def fit_components(known: Knowledge, *, settings: MaxEntropy, particles: Particl
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Group:
-    """The answers about one group of related columns; cliques number the columns by their position within the group."""
+class _Component:
+    """The noisy answers about one connected component; cliques hold positions of columns within the component."""
 
     shape: Shape
     tables: list[NoisyTable]
@@ -183,15 +186,15 @@ class _Group:
     total: float
 
     @classmethod
-    def of(cls, known: Knowledge, columns: Clique, tables: list[NoisyTable]) -> _Group:
-        """Return the part of the knowledge that is about some columns, with their tables, to be fitted on its own."""
+    def of(cls, known: Knowledge, columns: Clique, tables: list[NoisyTable]) -> _Component:
+        """Return the noisy answers about a component's columns, with their tables and rules, to be fitted on their own."""
         place = {j: i for i, j in enumerate(columns)}
         ridges = {_at(place, clique): ridge for clique, ridge in known.ridges.items() if clique[0] in place}
         return cls(
             shape=tuple(known.domain.shape[j] for j in columns),
             tables=[
                 replace(table, stddev=table.stddev * ridges.get(table.clique, 1.0))
-                for table in _fitting(known, columns, tables)
+                for table in _in_domain_tables(known, columns, tables)
             ],
             tree=frozenset(_at(place, clique) for clique in known.tree if clique[0] in place),
             zeros={_at(place, clique): mask for clique, mask in known.zeros.items() if clique[0] in place},
@@ -199,13 +202,18 @@ class _Group:
         )
 
     def fit(self, settings: MaxEntropy, particles: Particles, rng: Generator) -> Distribution:
-        """Fit this group: a junction tree, or weighted rows where tables outside of the tree tell more than noise."""
+        """Fit this component: a junction tree, or weighted rows if tables outside of the tree exceed their noise.
+
+        If the effective number of rows is too small, the weaker half of these tables is dropped and the fit repeated.
+        """
         inside = [table for table in self.tables if len(table.clique) == 1 or table.clique in self.tree]
         beside = [table for table in self.tables if len(table.clique) > 1 and table.clique not in self.tree]
         if not beside:
             return self._tree(settings, inside)
         model = self._tree(replace(settings, max_sweeps=min(settings.max_sweeps, MODEL_SWEEPS)), inside)
-        left_out = sorted(((_unexplained(model, table, self.total), i) for i, table in enumerate(beside)), reverse=True)
+        left_out = sorted(
+            ((_beyond_noise(model, table, self.total), i) for i, table in enumerate(beside)), reverse=True
+        )
         more = [beside[i] for gain, i in left_out if gain > 0]
         while more:
             found = particles.fit(model, [*inside, *more], total=self.total, rng=rng)
@@ -215,33 +223,33 @@ class _Group:
         return self._tree(settings, inside)
 
     def _tree(self, settings: MaxEntropy, tables: list[NoisyTable]) -> Graphical:
-        """Fit a junction tree to tables that lie inside it, by maximum entropy."""
+        """Fit a junction tree by maximum entropy to tables that lie inside the tree."""
         return settings.fit(tables, self.shape, total=self.total, allowed=self.zeros).model
 
 
 def effective_rows(distribution: Explicit) -> float:
-    """Return the effective sample size of weighted rows: 1 / sum of squared weights, which sum to 1 (Kish 1965).
+    """Return the effective sample size of weighted rows: 1 / sum of squared weights (Kish 1965), for weights of sum 1.
 
-    Where it is too small, the fit is repeated with fewer tables; see `LEAST_EFFECTIVE`.
+    If it is too small, the fit is repeated with fewer tables; see `LEAST_EFFECTIVE`.
     """
     return float(1 / (distribution.weights**2).sum())
 
 
-def _unexplained(model: Graphical, table: NoisyTable, total: float) -> float:
-    """Return the L1 distance in rows of a noisy table from the model beyond what noise explains.
+def _beyond_noise(model: Graphical, table: NoisyTable, total: float) -> float:
+    """Return the L1 distance, in rows, of a noisy table from the model, less the mean distance that noise makes.
 
-    Tables outside of the junction tree are fitted too where it is above 0, the largest first.  It is 0 up to
-    `EXPLAINED` times the distance that noise makes on average.
+    It is 0 if the distance is at most `EXPLAINED` times the noise's mean distance.  Tables outside of the junction tree
+    are fitted too if it is above 0, the largest first.
     """
     distance = float(np.abs(table.counts - model.marginal(table.clique) * total).sum())
     noise = MEAN_ABS * table.stddev * table.counts.size
     return distance - noise if distance > EXPLAINED * noise else 0.0
 
 
-def _fitting(known: Knowledge, columns: Clique, tables: list[NoisyTable]) -> list[NoisyTable]:
-    """Return noisy tables of some columns with misfits removed and margins made to agree.
+def _in_domain_tables(known: Knowledge, columns: Clique, tables: list[NoisyTable]) -> list[NoisyTable]:
+    """Return noisy tables of some columns, with out-of-domain rows removed and common margins made equal.
 
-    Misfits are rows outside of the declared domain; cliques become positions within ``columns``.
+    Their cliques hold positions within ``columns``.
     """
     place = {j: i for i, j in enumerate(columns)}
     local = [replace(table, clique=_at(place, table.clique)) for table in tables]
@@ -251,5 +259,5 @@ def _fitting(known: Knowledge, columns: Clique, tables: list[NoisyTable]) -> lis
 
 
 def _at(place: dict[int, int], clique: Clique) -> Clique:
-    """Translate a clique of table columns to positions within a group; ``place`` maps column to position."""
+    """Translate a clique of table columns to positions within a component; ``place`` maps column to position."""
     return tuple(place[j] for j in clique)

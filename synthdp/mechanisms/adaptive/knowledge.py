@@ -1,4 +1,4 @@
-"""What the adaptive plan knows between two questions: noisy answers, and what follows from them.  Sees no row."""
+"""The state of the plan between two questions: noisy answers, and estimates made from them.  No code here sees a row."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from synthdp.schema.schema import Schema
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PlaceLevel:
-    """The noisy tables measured at one step of a hierarchy of places, such as districts.
+    """The noisy tables measured at one step of a hierarchy of places, such as the step of districts.
 
     Parameters
     ----------
     groups
-        (cells of the column of places,) the place of each.
+        (cells of the column of places,) the place of this step that each cell belongs to.
     tables
-        Noisy tables of the places and another column each.
+        Noisy tables, each of the places and one other column.
     """
 
     groups: IntArray
@@ -49,48 +49,49 @@ class PlaceLevel:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Knowledge:
-    """Everything the adaptive mechanism has learned so far: noisy answers and what follows from them.
+    """The state of the plan: all noisy answers so far, and the estimates made from them.
 
-    Immutable: each stage returns a new one.
+    The state is immutable; each stage returns a new one.
 
     Parameters
     ----------
     left
-        The rest of the budget.
+        The remaining budget.
     measured
-        All noisy answers that the release is made of, in order.
+        All noisy answers that the release consists of, in order.
     total
         The number of rows, exact or estimated; at least 1.
     columns
         Noisy estimates of each column.
     refinements
-        The groups of each column, and how they are divided into its leaves.
+        The coarse bins of each column, and the fine bins in each.
     domain
-        The groups as axes, one a column.
+        The coarse bins as axes, one per column.
     coarser
-        The same columns with ever fewer groups, see `merged_domain`.
+        Per merge level, from 1 on, the same columns with fewer and fewer merged bins; see `merged_domain`.
     zeros
-        For the columns of each rule, which combinations of groups may occur, flat in C order.
+        For the columns of each rule, which combinations of coarse bins may occur, flat in C order.
     tables
-        Measured tables of several columns, over their groups.
+        Measured tables of several columns, over their coarse bins.
     merged
-        Measured tables of merged groups.
+        Measured tables over merged bins.
     ridges
-        For the cliques of both, how far the table is trusted, see `best_ridge`.
+        For each measured clique the factor by which the fit multiplies its noise; see `best_ridge`.
     tree
         Measured cliques that are to lie in the junction tree.
     off_tree
-        Measured cliques that are not.
+        Measured cliques that are not to lie in the junction tree.
     products
-        Noisy second moments of columns that have numbers, a question each.
+        Noisy second moments of columns that have scores, one entry per question.
     effects
-        Main effects and interactions that were measured alone.
+        Main effects and interactions that were measured without the rest of their tables.
     in_cells
-        Whether all of them were, so that the model is fitted to every combination of groups.
+        Whether all main effects and interactions were measured, so that the model is fitted over every combination of
+        coarse bins.
     in_groups
-        Whether each group of related columns is fitted on its own, as independent of the others.
+        Whether each connected component of columns is fitted on its own, as independent of the others.
     places
-        Tables of places within places, the coarsest step first.
+        Tables of places at each step of their hierarchy, the coarsest step first.
     """
 
     left: BudgetAllocation
@@ -124,12 +125,12 @@ class Knowledge:
         measured: tuple[Measurements, ...],
         pinned: Sequence[AbstractSet[int]] = (),
     ) -> Knowledge:
-        """Return the first knowledge, after one histogram of every column was measured.
+        """Return the first state of the plan, after one histogram of every column was measured.
 
         Parameters
         ----------
         schema
-            With its rules.
+            The schema, with its rules.
         columns, left, measured
             Noisy estimates of each column, the rest of the budget, and all noisy answers so far.
         target
@@ -137,7 +138,7 @@ class Knowledge:
         rows
             The number of rows where it is public; ``None`` to estimate it from the one-way tables.
         pinned
-            For each column, leaves that must have groups of their own, besides the ones that rules name.
+            For each column, fine bins that must be coarse bins of their own, in addition to fine bins that rules name.
         """
         refinements = coarsen_columns(schema, columns, target, pinned=pinned)
         domain = Domain(tuple(refinement.coarse() for refinement in refinements))
@@ -151,15 +152,15 @@ class Knowledge:
 
     @property
     def one_way_tables(self) -> tuple[NoisyTable, ...]:
-        """The estimated rows in the groups of each column as tables of one column, misfits included."""
+        """The estimated rows in the coarse bins of each column, as tables of one column; with out-of-domain rows."""
         both = zip(self.columns, self.refinements, strict=True)
         return tuple(coarse_table(column, refinement, j) for j, (column, refinement) in enumerate(both))
 
     @property
     def kept(self) -> list[BoolArray]:
-        """Per column, (groups,): which groups a released row may have.
+        """Per column, (coarse bins,): which coarse bins a released row may have.
 
-        Others hold only misfits (rows outside the domain).
+        The other bins hold only out-of-domain rows.
         """
         return [axis.releasable for axis in self.domain.axes]
 
@@ -167,28 +168,28 @@ class Knowledge:
     def misfits(self) -> FloatArray:
         """(columns,) estimated rows whose value lies outside the declared domain of the column.
 
-        0 where noise explains them.
+        The estimate is 0 where noise explains the rows.
         """
         return np.array([column.misfits for column in self.columns])
 
     @property
     def out_of_domain(self) -> OutOfDomain:
-        """The rows outside of some column's domain, in the form that removes them from measured tables."""
+        """The estimated out-of-domain rows of all columns, in the form that removes them from measured tables."""
         return OutOfDomain(releasable=tuple(self.kept), rows=self.misfits, total=self.total)
 
     @property
     def margins(self) -> list[FloatArray]:
-        """Per column, (groups,): estimated rows in its groups, misfits included, >= 0, all with the same sum.
+        """Per column, (coarse bins,): estimated rows, out-of-domain rows included, >= 0, all with the same sum.
 
-        Tables of independent columns, from which scores are measured, are made of them.
+        Their products are the expected tables of independent columns, from which distances are scored.
         """
         return [project_to_simplex(table.counts, max(self.total, 1.0)) for table in self.one_way_tables]
 
     @property
     def margin_variances(self) -> list[FloatArray]:
-        """Per column, (groups,): variance of the error of `margins`; see `variance_of_margin`.
+        """Per column, (coarse bins,): variance of the error of `margins`, in squared rows; see `variance_of_margin`.
 
-        It tells how much of a noisy score the errors of margins explain.
+        It determines how much of a noisy score the errors of margins explain.
         """
         every = zip(self.columns, self.refinements, self.margins, strict=True)
         return [
@@ -197,17 +198,17 @@ class Knowledge:
 
     @property
     def pooled_effects(self) -> GLSEffects:
-        """Least-squares estimates of main effects and interactions from all answers, over releasable groups.
+        """Least-squares estimates of main effects and interactions from all answers, over releasable coarse bins.
 
-        A fit over all cells takes these instead of tables.
+        A fit over all cells takes these effects instead of tables.
         """
         return self.out_of_domain.pooled((*self.one_way_tables, *self.tables, *self.effects))
 
     @property
     def relations(self) -> str:
-        """A sentence for the receipt: which tables of several columns were measured, and how noisy they are.
+        """A sentence for the receipt on the measured tables of several columns, with their noise in rows.
 
-        `NO_RELATION` if none was, and no products either.
+        It is `NO_RELATION` if neither tables of several columns nor products were measured.
         """
         tables = (*self.tables, *self.merged, *self.effects)
         said = []
@@ -225,11 +226,11 @@ class Knowledge:
         return "relations that were measured: " + "; ".join(said)
 
     def with_answers(self, answers: Measurements, *, left: BudgetAllocation) -> Knowledge:
-        """Return the knowledge with one more set of noisy answers stored, and ``left`` as the remaining budget."""
+        """Return the state with one more set of noisy answers stored, and ``left`` as the remaining budget."""
         return replace(self, measured=(*self.measured, answers), left=left)
 
     def with_total(self, rows: float, stddev: float) -> Knowledge:
-        """Return the knowledge after one more noisy count of rows, averaged with the earlier estimate by precision.
+        """Return the state after one more noisy count of rows, averaged with the earlier estimate by precision.
 
         The number of rows stays at least 1.
         """
@@ -239,7 +240,7 @@ class Knowledge:
         return replace(self, total=max(1.0, total))
 
     def with_table(self, table: NoisyTable, *, ridge: float) -> Knowledge:
-        """Return the knowledge with one more noisy table or interaction; ``ridge`` says how little the fit trusts it.
+        """Return the state with one more noisy table or interaction; the fit multiplies its noise by ``ridge``.
 
         A repeated clique takes the new ridge.
         """
@@ -251,20 +252,20 @@ class Knowledge:
         return replace(self, tables=(*self.tables, table), ridges=ridges)
 
     def axes(self, level: int) -> Domain:
-        """Return the columns' groups at a level of merging.
+        """Return the axes of all columns at a merge level.
 
-        0 for the groups themselves, 1 and more for ever coarser ones.
+        Level 0 has the coarse bins; levels from 1 on have fewer and fewer merged bins.
         """
         return self.coarser[level - 1] if level else self.domain
 
     def noise_of_pair(self, clique: Clique, level: int) -> float:
-        """Return the noise in what is measured of some columns, relative to a whole table of equal cost.
+        """Return the noise of the planned measurement of a clique, relative to a whole table of equal cost.
 
-        It is below 1 if only their interaction is measured, to which one record contributes less.
-
-        The interaction is measured with Gaussian noise where the one-ways are known well.  The whole table (1.0) is
-        measured where rows lie outside of the domain, since interactions leave them out.  It also is where one-ways are
-        noisy, since it improves them.  0 means that there is nothing to measure.
+        The value is below 1 if only the clique's interaction is measured, to which one record contributes less.  An
+        interaction is measured if noise is Gaussian and the one-ways are accurate.  The whole table (1.0) is measured
+        if some rows are out of domain, since interactions leave these out.  It is also measured if the one-ways are
+        noisy, since it improves them.  The value is 0 if there is nothing to measure: a column has one bin, or three
+        columns would need a whole table.
         """
         axes = self.axes(level).axes
         sizes = [int(np.count_nonzero(axes[j].width)) for j in clique]
@@ -277,17 +278,18 @@ class Knowledge:
         return math.sqrt(math.prod(1 - 1 / size for size in sizes))
 
     def groups(self, clique: Clique, level: int) -> tuple[IntArray, ...]:
-        """Return, for each column of a clique, the coarser group of each group, (groups,).
+        """Return, for each column of a clique, the merged bin of each coarse bin, (coarse bins,).
 
-        Noisy tables over coarser groups are stored with them.  ``level`` is the level of merging, from 1 on.
+        ``level`` is the merge level, from 1 on.  A noisy table over merged bins is stored with these positions, so that
+        a fit can sum its own coarse bins.
         """
         found = [self.coarser[level - 1].axes[j].groups_of(self.domain.axes[j]) for j in clique]
         return tuple(groups for groups in found if groups is not None)
 
     def with_cliques(self, *, tree: Mapping[Clique, float], off_tree: Mapping[Clique, float]) -> Knowledge:
-        """Return the knowledge with more measured cliques marked as inside or outside of the junction tree.
+        """Return the state with more measured cliques marked as inside or outside of the junction tree.
 
-        Of the mappings only the keys count; cliques marked before are not repeated.
+        Only the keys of the mappings are used; cliques marked before are not repeated.
         """
         return replace(
             self,
@@ -297,35 +299,35 @@ class Knowledge:
 
 
 class Public(Protocol):
-    """What the mechanism may take from public data (a public table, exact totals).
+    """Hooks by which the mechanism uses public data (a public table, exact totals).
 
-    Each method is called at one stage; all are post-processing and cost nothing.
+    Each method is called at one stage.  All are post-processing and cost nothing.
     """
 
     def notes(self, schema: Schema, /) -> tuple[str, ...]:
-        """Return the sentences with which a receipt says what public data was used."""
+        """Return the receipt's sentences on the public data that was used."""
         ...
 
     def columns(self, columns: tuple[OneWay, ...], /, *, total: float) -> tuple[OneWay, ...]:
-        """Return the estimates of single columns, improved by public data about them."""
+        """Return the estimates of single columns, improved by public data on these columns."""
         ...
 
     def rows_per_group(self, target: float, /, *, total: float) -> float:
-        """Return how many rows a group of values should hold.
+        """Return how many rows a coarse bin should hold.
 
-        Public data may allow finer groups than ``target``, which noise alone allows.
+        Without public data, noise allows ``target`` rows; public data may allow fewer, and so finer bins.
         """
         ...
 
     def pinned(self, columns: Sequence[OneWay], /) -> Sequence[AbstractSet[int]]:
-        """Return, for each column, the leaves that must not be merged with others, as public totals name them.
+        """Return, for each column, the fine bins that public totals name, which must not be merged with others.
 
-        Empty if there are none.
+        The sequence is empty if there are no public totals.
         """
         ...
 
     def added_to(self, known: Knowledge, /) -> Knowledge:
-        """Return the knowledge with public tables of several columns added, and the number of rows that these tell."""
+        """Return the state with public tables of several columns added, and with the number of rows in these tables."""
         ...
 
     def fitted(self, known: Knowledge, /, *, alone: Callable[[], Distribution], rng: Generator) -> Distribution:
@@ -339,18 +341,18 @@ class Public(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class NothingPublic:
-    """Nothing is public: every hook returns what it was given."""
+    """Hooks for a release without public data: each returns its argument, or nothing."""
 
     def notes(self, _schema: Schema, /) -> tuple[str, ...]:
-        """Return no notes, as there is nothing public."""
+        """Return no notes, as there is no public data."""
         return ()
 
     def columns(self, columns: tuple[OneWay, ...], /, *, total: float) -> tuple[OneWay, ...]:  # noqa: ARG002
-        """Return the columns unchanged, as there is nothing public."""
+        """Return the columns unchanged, as there is no public data."""
         return columns
 
     def rows_per_group(self, target: float, /, *, total: float) -> float:  # noqa: ARG002
-        """Return the target unchanged, as there is nothing public."""
+        """Return the target unchanged, as there is no public data."""
         return target
 
     def pinned(self, _columns: Sequence[OneWay], /) -> Sequence[AbstractSet[int]]:
@@ -358,13 +360,13 @@ class NothingPublic:
         return ()
 
     def added_to(self, known: Knowledge, /) -> Knowledge:
-        """Return the knowledge unchanged, as there is nothing public."""
+        """Return the state unchanged, as there is no public data."""
         return known
 
     def fitted(self, _known: Knowledge, /, *, alone: Callable[[], Distribution], rng: Generator) -> Distribution:  # noqa: ARG002
-        """Return the model of the noisy answers alone, as there is nothing public."""
+        """Return the model of the noisy answers alone, as there is no public data."""
         return alone()
 
     def exact(self, _known: Knowledge, /) -> tuple[ExactTable, ...]:
-        """Return no tables, as there is nothing public that rows must reproduce."""
+        """Return no tables, as there is no public data that rows must reproduce."""
         return ()

@@ -1,4 +1,4 @@
-"""The measuring stages of the adaptive plan: the tables of a batch, and the one-ways once more with what is left."""
+"""The measuring stages of the plan: the tables of a batch, and a second measurement of the one-ways with what is left."""
 
 from __future__ import annotations
 
@@ -24,15 +24,14 @@ from synthdp.queries.linear import Total
 from synthdp.queries.marginals import Marginals, one_ways
 
 LEAST_WEIGHT = 64
-"""Whole-number weight of the noisiest interaction of one question; the others are larger in inverse proportion to their
-noise, rounded, so their noise is right to about 1 in 128. A numerical tolerance.
-"""
+"""Whole-number weight of the noisiest interaction of one question.  Weights of the others are larger in inverse
+proportion to their noise, and rounded, so that their noise is right to about 1 in 128.  A numerical tolerance."""
 
 _MERGED = ", merged bins"
-"""Added to a step's name in the ledger where tables over merged groups are measured."""
+"""Added to a step's name in the ledger if its tables are over merged bins."""
 
 MOST_NAMED = 3
-"""Most pairs of one question that its line on the receipt names.  A convention."""
+"""Most sets of columns of one question that its line on the receipt names.  A convention."""
 
 LARGEST_FEATURE = 2**28
 """Most that one row adds to the weighted sums of an interaction.  A safety limit: 2^28 times fewer than 2^35 rows stays
@@ -41,16 +40,16 @@ within 63 bits.
 
 
 def measure_tables(known: Knowledge, account: Curator, batch: Batch, candidates: Sequence[Candidate]) -> Knowledge:
-    """Measure every table of a batch with its own noise, in at most two passes over the rows for each level of merging.
+    """Measure every table of a batch, or its interaction only, with its own noise; return the plan's new state.
 
-    Of a candidate that says so by its noise the interaction is measured alone.
-
-    Costs the shares of the batch, for the curator's neighbours.
+    The rows are read in at most two passes per merge level.  A candidate with ``noise`` below 1 is measured as an
+    interaction, without its margins; any other candidate as a whole table.  Costs the shares of the batch, for the
+    curator's neighbours.
 
     Parameters
     ----------
     known
-        The noisy answers and estimates so far, and the rest of the budget.
+        The noisy answers and estimates so far, and the remaining budget.
     account
         The curator that answers.
     batch
@@ -62,14 +61,15 @@ def measure_tables(known: Knowledge, account: Curator, batch: Batch, candidates:
     for level in range(1 + len(known.coarser)):
         ours = [chosen[clique] for clique in batch.shares if chosen[clique].level == level]
         known = _measure_marginals(known, account, batch, [one for one in ours if one.noise >= 1])
-        known = _measure_alone(known, account, batch, [one for one in ours if one.noise < 1])
+        known = _measure_interactions_only(known, account, batch, [one for one in ours if one.noise < 1])
     return known.with_cliques(tree=batch.tree, off_tree=batch.off_tree)
 
 
 def _measure_marginals(known: Knowledge, account: Curator, batch: Batch, chosen: Sequence[Candidate]) -> Knowledge:
-    """Measure the whole tables of candidates at one level of merging, each with its own noise.
+    """Measure the whole tables of candidates at one merge level, each with its own noise.
 
-    Costs their shares of the budget, for the curator's neighbours.
+    Each table gets the ridge of least estimated risk against the model.  Costs the tables' shares of the budget, for
+    the curator's neighbours.
     """
     if not chosen:
         return known
@@ -89,10 +89,10 @@ def _measure_marginals(known: Knowledge, account: Curator, batch: Batch, chosen:
 def measure_each(
     known: Knowledge, account: Curator, domain: Domain, shares: Mapping[Clique, float], *, step: str
 ) -> tuple[Knowledge, list[NoisyTable]]:
-    """Measure tables over the groups of a domain, each for its own share of the whole budget.
+    """Measure tables over the bins of a domain, each for its own share of the whole budget.
 
-    Returns the knowledge with the answers, and the noisy tables in the order of ``shares``, which are by clique.  Costs
-    the shares, for the curator's neighbours.
+    Returns the plan's state with the answers, and the noisy tables in the order of ``shares``, which maps cliques to
+    shares.  Costs the shares, for the curator's neighbours.
     """
     parts, left = [], known.left
     for share in shares.values():
@@ -107,10 +107,12 @@ def measure_each(
     return known, [NoisyTable(clique=clique, counts=one.answers, stddev=one.stddev) for clique, one in both]
 
 
-def _measure_alone(known: Knowledge, account: Curator, batch: Batch, chosen: Sequence[Candidate]) -> Knowledge:
-    """Measure interactions of candidates at one level of merging, each with its own noise, in one question.
+def _measure_interactions_only(
+    known: Knowledge, account: Curator, batch: Batch, chosen: Sequence[Candidate]
+) -> Knowledge:
+    """Measure only the interactions of candidates at one merge level, each with its own noise, in one question.
 
-    Costs their shares of the budget, for the curator's neighbours.
+    Costs the candidates' shares of the budget, for the curator's neighbours.
     """
     if not chosen:
         return known
@@ -122,13 +124,13 @@ def _measure_alone(known: Knowledge, account: Curator, batch: Batch, chosen: Seq
     found = account.measure(
         queries,
         spend=part.loss,
-        step=f"interactions of several columns{_MERGED if level else ''}: {_named(domain, shares)}",
+        step=f"interactions of several columns{_MERGED if level else ''}: {_receipt_names(domain, shares)}",
     )
     known = known.with_answers(found, left=left)
     effects = found.tables
     tables = merged_tables([found], known.domain) if level else effects
     for candidate, effect, table in zip(chosen, effects, tables, strict=True):
-        ridge = _ridge_of_interaction(domain, candidate, _with_earlier(known, effect, level))
+        ridge = _ridge_of_interaction(domain, candidate, _averaged_with_earlier(known, effect, level))
         known = known.with_table(table, ridge=ridge)
     return known
 
@@ -138,15 +140,16 @@ def _names(domain: Domain, cliques: Iterable[Clique]) -> str:
     return ", ".join(" × ".join(domain.names[j] for j in clique) for clique in cliques)
 
 
-def _named(domain: Domain, cliques: Collection[Clique]) -> str:
+def _receipt_names(domain: Domain, cliques: Collection[Clique]) -> str:
     """Return the names of up to `MOST_NAMED` sets of columns as text for the receipt; of more, how many there are."""
     return _names(domain, cliques) if len(cliques) <= MOST_NAMED else f"{len(cliques)} sets of columns"
 
 
-def _with_earlier(known: Knowledge, effect: NoisyTable, level: int) -> NoisyTable:
-    """Return a noisy interaction averaged, by precision, with earlier answers to the same question.
+def _averaged_with_earlier(known: Knowledge, effect: NoisyTable, level: int) -> NoisyTable:
+    """Return a noisy interaction averaged, by precision, with earlier measurements of the same clique.
 
-    Its ridge is chosen by the average.
+    The average has less noise than the new measurement, so the fit's trust in the interaction (its ridge) is chosen
+    from the average.
     """
     answers = [one for one in (known.merged if level else known.effects) if one.clique == effect.clique] + [effect]
     precisions = np.array([one.stddev**-2 for one in answers])
@@ -155,9 +158,10 @@ def _with_earlier(known: Knowledge, effect: NoisyTable, level: int) -> NoisyTabl
 
 
 def _ridge_of_interaction(domain: Domain, candidate: Candidate, effect: NoisyTable) -> float:
-    """Return how little the fit should trust a measured interaction, in multiples of its noise; see `best_ridge`.
+    """Return the ridge of a measured interaction, as a multiple of its noise; see `best_ridge`.
 
-    It is judged as the table with the interaction's deviations and the margins that the model expects.
+    `best_ridge` needs a whole table.  Its counts are the interaction's deviations added to the counts that the model
+    expects.
     """
     axes = [domain.axes[j] for j in effect.clique]
     inside = np.ix_(*(np.flatnonzero(axis.releasable) for axis in axes))
@@ -170,8 +174,8 @@ def _ridge_of_interaction(domain: Domain, candidate: Candidate, effect: NoisyTab
 def measure_interactions(known: Knowledge, account: Curator, best: Optimum) -> Knowledge:
     """Measure the number of rows again, then all main effects and interactions of an optimal plan in one question.
 
-    Each effect has the noise stddev that the plan gives it.  Costs all that is left, for the curator's neighbours.  A plan
-    with the share 0 for the number of rows leaves its earlier estimate as it is.
+    Each effect has the noise stddev that the plan gives it.  Costs the whole remaining budget, for the curator's
+    neighbours.  A plan with the share 0 for the number of rows leaves the earlier estimate as it is.
 
     Parameters
     ----------
@@ -196,8 +200,8 @@ def measure_interactions(known: Knowledge, account: Curator, best: Optimum) -> K
 def weighted_interactions(domain: Domain, stddevs: Mapping[Clique, float]) -> Interactions:
     """Return the query of interactions, weighted so that equal noise on its answers gives noise in these ratios.
 
-    Weights are whole numbers, so the ratios are off by at most one part in twice `LEAST_WEIGHT`.  This holds unless
-    they are too far apart for sums of 63 bits.
+    Weights are whole numbers, so the ratios are off by at most one part in twice `LEAST_WEIGHT`.  Ratios are less exact
+    if the stddevs differ so much that sums would exceed 63 bits.
     """
     kept = [int(axis.releasable.sum()) for axis in domain.axes]
     sizes = {clique: [kept[j] for j in clique] for clique in stddevs}
@@ -208,9 +212,9 @@ def weighted_interactions(domain: Domain, stddevs: Mapping[Clique, float]) -> In
 
 
 def measure_one_ways_again(known: Knowledge, account: Curator) -> Knowledge:
-    """Spend the remaining budget on measuring every column's first histogram a second time, and average both.
+    """Measure every column's first histogram a second time with the remaining budget, and average both measurements.
 
-    Costs all that is left, for the curator's neighbours.
+    Costs the whole remaining budget, for the curator's neighbours.
     """
     queries = one_ways(Domain(tuple(column.first for column in known.columns)))
     part, left = known.left.take(known.left.share)

@@ -1,4 +1,4 @@
-"""Few, well-filled groups of a column's groups: the coarser axes on which a weak relation is still worth its noise.
+"""Merged bins: few, well-filled unions of a column's coarse bins, for relations too weak for a table over coarse bins.
 
 Post-processing of noisy one-ways.
 """
@@ -19,12 +19,11 @@ from synthdp.mechanisms.adaptive.selection import Candidate
 from synthdp.queries.contingency import merged_cells
 
 MERGED, SEEN = 6, 0.85
-"""For weakly related pairs, each column is merged into MERGED groups, fewer cells against the same noise; these show
-about the fraction SEEN of the pair's L1 distance from the model.
+"""For weakly related pairs, each column has at most MERGED merged bins, so that its tables have fewer cells against the
+same noise.  Such a table shows about the fraction SEEN of the pair's L1 distance from the model.
 
-SEEN is .77 to .88 on Adult and hmeq at epsilon 1 and 10. With a second and a third level, of four and of three groups,
-more pairs are measured, and strong relations get less (docs/benchmarks/planner.md).
-"""
+SEEN is .77 to .88 on Adult and hmeq at epsilon 1 and 10.  With a second and a third level, of four and of three merged
+bins, more pairs are measured, and strong relations get less (docs/benchmarks/planner.md)."""
 
 ENDS = 0.5
 """Rows in the first and the last merged group of an ordered column, relative to the other groups: smaller, since
@@ -34,10 +33,11 @@ the noise.  Tuned; no sweep is on record.
 
 
 def as_interactions(candidates: Sequence[Candidate], noise: Callable[[Clique, int], float]) -> list[Candidate]:
-    """Return the candidates, pairs with the noise of what is measured of them: their interaction, or the whole table.
+    """Return the candidates; each pair gets the noise of its planned measurement, an interaction or a whole table.
 
-    ``noise`` says it of a pair at a level of merging, in multiples of a whole table's of equal cost.  It is below 1 if
-    the interaction is measured alone.  A pair with a column of one group has none and counts as a whole table.
+    ``noise`` returns this noise for a pair and a merge level, as a multiple of the noise of a whole table of equal
+    cost.  It is below 1 for an interaction.  A pair with a column of one bin has no interaction and counts as a whole
+    table.
     """
     return [replace(one, noise=noise(one.clique, 0) or 1.0) if len(one.clique) == 2 else one for one in candidates]
 
@@ -48,19 +48,19 @@ def with_merged(
     noise: Callable[[Clique, int], float],
     measured: Iterable[Clique],
 ) -> list[Candidate]:
-    """Return candidates, followed by the same pairs over merged groups, which are cheaper to measure.
+    """Return candidates, followed by the same pairs over merged bins, which are cheaper to measure.
 
-    Pairs already measured get no merged version, nor do pairs that merging does not shrink.  Scores of merged pairs are
-    guessed from the unmerged ones, at no cost: a smooth relation shows nearly whole in few groups.
+    Pairs already measured get no merged version, nor do pairs that merging does not shrink.  The score of a merged pair
+    is `SEEN` times the score of the unmerged pair, at no cost.  A smooth relation is nearly as large over few bins.
 
     Parameters
     ----------
     candidates
-        With their noisy scores.
+        The candidates, with their noisy scores.
     groups
-        Returns the coarser group of each group of some columns at a level of merging.
+        Returns the merged bin of each coarse bin, per column of a clique, at a merge level.
     noise
-        Returns the noise of what is measured of a pair then, see `Candidate`.
+        Returns the noise of a pair's planned measurement at a merge level, as in `as_interactions`.
     measured
         Cliques whose tables were measured; pairs within them are left as they are.
     """
@@ -72,7 +72,7 @@ def with_merged(
             continue
         cells = merged_cells([each for column in candidate.clique for each in of(column)])
         loudness = noise(candidate.clique, 1)
-        if cells.max() + 1 >= len(candidate.expected) or loudness == 0:  # none where a column has one group left
+        if cells.max() + 1 >= len(candidate.expected) or loudness == 0:  # 0: a column has one merged bin
             continue
         expected = np.bincount(cells, weights=candidate.expected).astype(np.float64)
         relation = candidate.relation._replace(distance=SEEN * candidate.relation.distance)
@@ -84,35 +84,36 @@ def with_merged(
 
 
 def merged_domain(domain: Domain, margins: Sequence[FloatArray]) -> Domain:
-    """Return coarser axes of all columns, at most `MERGED` groups of values each, for weakly related pairs.
+    """Return axes of merged bins of all columns, at most `MERGED` bins of values each, for weakly related pairs.
 
     Parameters
     ----------
     domain
-        The groups of each column.
+        The coarse bins of each column.
     margins
-        (groups,) their estimated rows, per column.
+        (coarse bins,) estimated rows, per column.
     """
     both = zip(domain.axes, margins, strict=True)
     return Domain(tuple(axis.merged(merged_groups(axis, margin, MERGED)) for axis, margin in both))
 
 
 def merged_groups(axis: Axis, margin: FloatArray, count: int, *, ends: float = ENDS) -> IntArray:
-    """Return the coarser group of each of a column's groups, (groups,), for tables with fewer and fuller cells.
+    """Return the merged bin of each coarse bin of a column, (coarse bins,), for tables with fewer and fuller cells.
 
-    Neighbours are merged in ordered columns, else the smallest groups are.  Special values and the missing value are
-    merged only with one another, and so are misfits.
+    In an ordered column neighbouring bins are merged, in any other column the smallest bins.  Special values and the
+    missing value are merged only with one another, and so are out-of-domain values.
 
     Parameters
     ----------
     axis
-        The groups.
+        The column's coarse bins.
     margin
-        (groups,) their estimated rows.
+        (coarse bins,) estimated rows.
     count
-        Most coarser groups, besides special values and misfits, >= 2.
+        Most merged bins, special and out-of-domain values not counted, >= 2.
     ends
-        Rows of the first and of the last of groups with an order, in parts of the others', which are about alike.
+        Rows of the first and of the last merged bin of an ordered column, relative to the other merged bins, which have
+        about equal numbers.
     """
     weights = np.maximum(margin, 0.0) + 1e-9
     valued = np.isfinite(axis.points) if axis.grid.ordered else axis.releasable
@@ -125,9 +126,9 @@ def merged_groups(axis: Axis, margin: FloatArray, count: int, *, ends: float = E
 
 
 def _of_ordered(weights: FloatArray, count: int, ends: float) -> IntArray:
-    """Return the coarser group of each ordered group, (groups,): up to ``count`` runs of neighbours of equal weight.
+    """Return the merged bin of each ordered bin, (bins,): up to ``count`` runs of neighbours of equal weight.
 
-    The first and the last run have ``ends`` times that weight.
+    The first and the last run have ``ends`` times the weight of the others.
     """
     if len(weights) <= count:
         return np.arange(len(weights))
@@ -137,9 +138,9 @@ def _of_ordered(weights: FloatArray, count: int, ends: float) -> IntArray:
 
 
 def _of_nominal(weights: FloatArray, count: int) -> IntArray:
-    """Return the coarser group of each unordered group, (groups,): the largest stay alone, the others share one.
+    """Return the merged bin of each unordered bin, (bins,): the largest stay alone, all others share one merged bin.
 
-    At most ``count`` remain.
+    At most ``count`` merged bins remain.
     """
     groups = np.full(len(weights), count - 1)
     largest = np.argsort(-weights, kind="stable")[: len(weights) if len(weights) <= count else count - 1]

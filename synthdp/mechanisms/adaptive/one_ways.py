@@ -1,9 +1,10 @@
-"""The one-way marginals of a mixed table: one count for each level, and for numbers an adaptive tree down to single values.
+"""The one-way marginals of a mixed table: a count per level, and for numbers a tree down to single values.
 
-An ordered column starts with equal bins, numbers near 0 with bins by size.  Bins whose noisy count is clearly above their
-noise are split again and again, each round one histogram of sensitivity 1 over the parts of the split bins.  Point masses
-and steep densities are found where they are, and the budget pays only for the levels that some column used.  A column with
-a declared hierarchy of very many levels starts with its groups, and a group is split into those of the next step.
+An ordered column starts with equal bins, or, for numbers near 0, with narrower bins.  A bin is split if its noisy count
+is far above its noise, and its parts may be split again.  Each round of splits is one histogram of sensitivity 1 over
+the parts of all split bins.  So point masses and steep densities are found, and the budget pays only for depths that
+some column uses.  A column with very many levels in a declared hierarchy starts with groups of the hierarchy.  Such a
+group is split into its groups of the next step.
 """
 
 from __future__ import annotations
@@ -32,20 +33,17 @@ from synthdp.schema.columns import DISCOVERED, Column
 
 WIDER = 4
 """How many times wider than the data a discovered range may be; its first histogram has this many times as many bins.
-More tell apart the values of data that are narrower than their range, but hold fewer rows each.  Tuned; no sweep is
-on record.
-"""
+A larger value separates more values if the data fill little of the range, but bins hold fewer rows each.  Tuned; no
+sweep is on record."""
 
 DISCOVERED_HEAVY = 0.5
-"""In a column with discovered bounds a bin is split at this fraction of the rows that other columns require.  Its bin
-borders do not fit the data.  A smaller one splits more bins, and some of these hold noise alone.  Tuned; no sweep is on
-record.
-"""
+"""Threshold for splitting a bin in a column with discovered bounds, as a fraction of the threshold of other columns.
+The threshold is lower as bin borders do not fit the data there.  A smaller fraction splits more bins, and some of these
+hold noise alone.  Tuned; no sweep is on record."""
 
 MOST_BINS = 1024
-"""Most bins of a first histogram.  A safety limit: finer bins hold little but noise, and deeper levels find what lies
-between.
-"""
+"""Most bins of a first histogram.  A safety limit: finer bins hold little but noise, and deeper histograms find point
+masses."""
 
 
 class MeasuredOneWays(NamedTuple):
@@ -58,25 +56,25 @@ class MeasuredOneWays(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneWayTree:
-    """How one-way marginals are measured.
+    """Settings of the one-way marginals and their deeper histograms.
 
     Parameters
     ----------
     bins
-        Bins of the first histogram of an ordered column, >= 2.  A column of up to twice as many values has a bin for each:
-        bins of one value and of two side by side would hide which of them stands out.
+        Bins of the first histogram of an ordered column, >= 2.  A column of up to twice as many values has a bin for
+        each value.  Bins of two values among bins of one value would hide which value is frequent.
     fan
-        Parts of a split bin, >= 2.
+        Most parts of a split bin, >= 2.
     levels
-        Most levels, the first one included, >= 1; 1 for plain bins.
+        Most depths of the tree, the first histogram included, >= 1; 1 splits no bin.
     heavy
-        A bin is split when its estimate exceeds this many stddevs of the deeper noise, > 0.
+        A bin is split if its estimate exceeds this many stddevs of the deeper histogram's noise, > 0.
     deep
-        Noise of the deeper levels, as a multiple of the first level's, >= 1.
+        Noise of the deeper histograms, as a multiple of the first histogram's noise, >= 1.
     finer
-        Factor of the bins of the first histogram where bounds were discovered, >= 1; see `suited`.
+        Factor on the number of bins of the first histogram if bounds were discovered, >= 1; see `suited`.
     flat
-        Columns with a hierarchy whose levels are all counted at once.
+        Columns with a hierarchy whose levels are all counted in the first histogram.
 
     Raises
     ------
@@ -103,15 +101,15 @@ class OneWayTree:
     def suited(self, budget: BudgetAllocation, *, share: float, columns: int, total: float) -> OneWayTree:
         """Return these settings with the number of first bins in discovered ranges adapted to the noise.
 
-        Such a range may be `WIDER` times too wide, so that its bins are coarse.  Where the deeper levels would split an
-        average bin anyway, no more bins are needed; where noise forbids that, the first histogram has more.
+        A discovered range may be `WIDER` times too wide, so that its bins are coarse.  If an average bin would be split
+        anyway, no more bins are needed.  If noise forbids the split, the first histogram gets more bins.
 
         Parameters
         ----------
         budget
-            The rest of the budget.
+            The remaining budget.
         share
-            For the first level of all columns.
+            Share of the whole budget for the first histograms of all columns.
         columns
             Number of columns.
         total
@@ -131,9 +129,9 @@ class OneWayTree:
         total: float,
         stddev: float = 0.0,
     ) -> MeasuredOneWays:
-        """Measure a histogram of every column, and finer bins, level by level, only where many rows lie.
+        """Measure a histogram of every column, and then finer bins, depth by depth, where bins hold many rows.
 
-        Elsewhere noise would hide finer counts, and their budget is worth more in other tables.
+        Elsewhere noise would hide finer counts, and their budget gains more in other tables.
 
         Returns the estimates of all columns, the remaining budget, and the noisy answers.
 
@@ -144,11 +142,12 @@ class OneWayTree:
         curator
             The account of ``budget``.
         budget
-            The rest of the budget.
+            The remaining budget.
         share
-            For the first level of all columns.
+            Share of the whole budget for the first histograms of all columns.
         most
-            For all levels together; a level that would cost more is left out, and all deeper ones with it.
+            Largest share of the whole budget for all depths together.  A depth that would exceed it is left out, and
+            all deeper ones with it.
         total
             Estimated number of rows.
         stddev
@@ -186,8 +185,8 @@ class OneWayTree:
     def first_axis(self, name: str, column: Column) -> Axis:
         """Return the bins of a column's first histogram.
 
-        A bin for each value if these are at most twice as many as bins.  Else finer near 0 for numbers with declared
-        bounds, and equal bins or the groups of a hierarchy for others.
+        A column with at most twice as many values as bins has a bin for each value.  Numbers with declared bounds have
+        narrower bins near 0.  All other columns have equal bins, or the groups of a hierarchy.
         """
         grid, bins = grid_of(column), self.first_bins(column)
         starts = self.plain_starts(column, bins=grid.regular if grid.regular <= 2 * bins else bins)
@@ -199,8 +198,8 @@ class OneWayTree:
     def plain_starts(self, column: Column, *, bins: int | None = None) -> IntArray:
         """Return the first grid index of each bin of a column without cuts by size, (bins,).
 
-        These are the coarsest groups of a hierarchy, else all levels or equal bins, ``bins`` (default: the setting) of
-        them.  The noise of a column is foreseen by their number.
+        The bins are the coarsest measured groups of a hierarchy.  Without a hierarchy they are all levels, or ``bins``
+        equal bins (default: the setting).  Their number predicts the column's noise before any measurement.
         """
         grid, steps = grid_of(column), self.steps(column)
         if not steps:
@@ -208,10 +207,11 @@ class OneWayTree:
         return np.concatenate([steps[0], np.arange(grid.regular, grid.size)])
 
     def steps(self, column: Column) -> tuple[IntArray, ...]:
-        """Return the first grid index of each group of a declared hierarchy, (groups,) a level; none without one.
+        """Return the first grid index of each group of a column's declared hierarchy, (groups,) per measured depth.
 
-        The first level has the finest groups that are at most twice as many as bins, or the coarsest; the last has single
-        levels.  Levels that are so few themselves are counted at once, as all are where the tree has one level.
+        The first depth has the finest step with at most 2 ``bins`` groups, or else the coarsest step.  The last depth
+        has single levels.  The tuple is empty if all levels are counted in the first histogram.  This is so without a
+        hierarchy, for at most 2 ``bins`` levels, for a column in ``flat``, and if the tree has one depth.
         """
         regular, groups = grid_of(column).regular, column.starts_of_groups()
         if not groups or regular <= 2 * self.bins or self.levels == 1 or column in self.flat:
@@ -223,23 +223,24 @@ class OneWayTree:
     def first_bins(self, column: Column) -> int:
         """Return how many equal bins an ordered column's first histogram starts with, before `first_axis` adds cuts.
 
-        More bins do not cost more, as a row is in one of them; noise in bins that turn out to be alike or empty is
-        smoothed away.
+        More bins do not cost more, as a row is in only one of them.  Smoothing removes noise from bins that turn out to
+        be alike or empty.
         """
         return self.bins * self.finer if column.source == DISCOVERED else self.bins
 
     def least_heavy(self, column: Column) -> float:
-        """Return how many standard deviations of the next level's noise a bin's count must exceed to be split.
+        """Return how many standard deviations of the deeper histogram's noise a bin's count must exceed to be split.
 
-        The number is halved where bounds were discovered: these are rounded and noisy, so that bins do not begin and
-        end where the data do.
+        The number is halved where bounds were discovered.  Discovered bounds are rounded and noisy, so that bins do not
+        begin and end where the data do.
         """
         return self.heavy * DISCOVERED_HEAVY if column.source == DISCOVERED else self.heavy
 
     def most_levels(self, column: Column) -> int:
-        """Return how many levels of histograms a column can use: until bins hold single values, at most ``levels``.
+        """Return how many depths of histograms a column can use, until bins hold single values; at most ``levels``.
 
-        The first histogram counts, so that it is 1 if no bin can be split.  No deeper level is asked of the column.
+        The first histogram counts, so the number is 1 if no bin can be split.  The column takes no part in deeper
+        histograms.
         """
         grid, bins = grid_of(column), self.first_bins(column)
         steps = self.steps(column)
@@ -253,18 +254,18 @@ class OneWayTree:
         return levels
 
     def _deeper(self, each: float, budget: BudgetAllocation) -> float:
-        """Return the budget share of one deeper level of a column, where ``each`` is the share of its first level.
+        """Return the budget share of one deeper histogram of a column; ``each`` is the share of its first histogram.
 
-        Its noise is to be ``deep`` times as large.
+        The noise of the deeper histogram is ``deep`` times as large.
         """
         return float(each * self.deep ** (-1 / budget.exponent))
 
 
 def _pooled_total(total: float, stddev: float, columns: Sequence[FloatArray], noise: float) -> float:
-    """Return the number of rows estimated from a noisy count and the sums of noisy histograms, by precision.
+    """Return the number of rows, at least 1: the mean, by precision, of a noisy count and of the histograms' sums.
 
-    At least 1; the bins of every column are estimated to have this sum.  ``stddev`` is the noise of the count,
-    ``noise`` the noise of a histogram's bin.
+    The estimated bins of every column are scaled to this number.  ``stddev`` is the noise of the count, ``noise`` the
+    noise of a histogram's bin, both in rows.
     """
     sums = [total, *(float(counts.sum()) for counts in columns)]
     precisions = [stddev**-2, *(1 / (len(counts) * max(noise, LEAST_STDDEV) ** 2) for counts in columns)]

@@ -1,6 +1,7 @@
-"""The best unbiased way to answer a workload of marginals, known in closed form before anything is spent (Xiao et al. 2023).
+"""The optimal unbiased noise for a workload of marginals, known in closed form before any cost (Xiao et al. 2023).
 
-Arithmetic on public numbers and noisy answers: the sizes of columns, what matters, and what the one-ways cost already.
+Arithmetic on public numbers and noisy answers: the sizes of columns, the workload, and the precision of earlier
+answers.
 """
 
 from __future__ import annotations
@@ -29,9 +30,8 @@ A numerical tolerance.
 """
 
 MOST_WAYS = 3
-"""Most columns of a table that the optimal plan is made for.  Of larger sets in a workload it takes all subsets of this
-many columns.  A safety limit of the number of tables.
-"""
+"""Most columns of a table in the optimal plan.  A larger set in the workload is replaced by all its subsets of this
+many columns.  A safety limit of the number of tables."""
 
 LARGEST, LARGEST_OF_FEW, FEW_CELLS = 0.1, 0.2, 16
 """All interactions are measured, instead of chosen tables, only if noise alone would cause at most this mean total
@@ -40,23 +40,23 @@ NLTCS, sets of columns of Adult, whickham, vocab and default (docs/benchmarks/nl
 """
 
 LEAST_PART = 0.1
-"""Even an effect known well from earlier answers is measured, so that none is left out.  This is the least precision,
-as a fraction of what it would get otherwise.  More spends more on what is known well.
-"""
+"""Least precision bought for an effect, as a fraction of the precision it would get without earlier answers.  So even
+an effect that is precise already is measured.  A larger value spends more on effects that are precise already.  The
+value is not measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Optimum:
-    """The plan of least error for measuring all main effects and interactions, and the error it would leave.
+    """The plan of least error for measuring all main effects and interactions, and the error that it leaves.
 
     Parameters
     ----------
     stddevs
-        For each clique the noise in a cell of its effect before centring, in rows.
+        For each clique the noise stddev in a cell of its effect before centring, in rows.
     total_share
-        Part of what is spent that goes to the number of rows.
+        Fraction of the plan's budget that goes to the number of rows.
     error
-        Mean total variation distance of the workload's tables that this noise alone would cause, by weight.
+        Mean total variation distance that this noise alone causes in the workload's tables, by weight.
     mean_cells
         Mean number of cells of the workload's tables, by weight.
     """
@@ -68,10 +68,10 @@ class Optimum:
 
     @property
     def pays(self) -> bool:
-        """Whether to measure all interactions: if the noise left is small, or tables have few cells.
+        """Whether to measure all interactions: the error is small, or moderate and tables have few cells.
 
-        A table of many cells has most of its rows in few of them.  Tables chosen by noisy scores do better there until
-        the noise is small (docs/mechanisms/adaptive-marginals.md).
+        A table of many cells has most of its rows in few of them.  For such tables, tables chosen by noisy scores are
+        better until the noise is small (docs/mechanisms/adaptive-marginals.md).
         """
         return self.error <= (LARGEST_OF_FEW if self.mean_cells <= FEW_CELLS else LARGEST)
 
@@ -83,9 +83,10 @@ class Optimum:
         }
 
     def with_rest(self, rest: Optimum, part: float, weight: float) -> Optimum:
-        """Combine this plan with ``rest``, a plan for less wanted tables that gets the fraction ``part`` of the cost.
+        """Combine this plan with ``rest``, a plan for tables outside of the workload.
 
-        ``weight`` is the fraction of all workload weight on its tables; both are below 1.
+        ``rest`` gets the fraction ``part`` of the cost.  ``weight`` is the fraction of all tables' weight on the tables
+        of ``rest``.  Both fractions are below 1.
         """
         return Optimum(
             stddevs={one: precision**-0.5 for one, precision in rest.added_to(self.added_to({})).items()},
@@ -104,26 +105,27 @@ def optimum(
     mu: float,
     total: float,
 ) -> Optimum:
-    """Return the unbiased way of least total error for a workload of marginals.
+    """Return the unbiased plan of least total error for a workload of marginals.
 
-    That is the noise of each effect, the part of the cost for the number of rows, and the error that would be left.
+    The plan is the noise of each effect, the fraction of the cost for the number of rows, and the remaining error.
 
-    The variance of the table of A, summed over its cells, is the sum over S within A of v_S times the product over S of
-    n_j - 1 and over the rest of A of 1 / n_j, where v_S is the noise in a cell of the effect of S before centring.  To
-    measure the effect so costs c_S / v_S of mu^2, where c_S is its squared sensitivity.  For a weighted sum of total
-    variances, b_S v_S in all, the best v_S is proportional to sqrt(c_S / b_S) (Lagrange); what is known already is
-    deducted, and never less than nothing is measured.  The weights are chosen so that the sum of the tables' total
-    variation distances is least.  Each is proportional to the square root of cells times total variance.
+    Let v_S be the noise variance in a cell of the effect of S before centring.  The variance of the table of A, summed
+    over its cells, is a sum over the subsets S of A. Its term is v_S, times n_j - 1 for each j in S, times 1 / n_j for
+    each j of A outside S. Measuring the effect costs c_S / v_S of mu^2, where c_S is its squared sensitivity.  A
+    weighted sum of total variances is a sum of b_S v_S. It is least for v_S proportional to sqrt(c_S / b_S) (Lagrange).
+    Earlier precision is deducted, down to the fraction `LEAST_PART`.  The weights are iterated so that the sum of the
+    tables' total variation distances is least.  A table's distance is proportional to the square root of its cells
+    times its total variance.
 
     Parameters
     ----------
     sizes
         Number of codes of each column.
     workload
-        Weights of the tables that matter, > 0.
+        Weights, > 0, of the tables in the plan.
     sensitivity
-        c_S for each non-empty S within a table of the workload, and for the empty one, the number of rows, unless that
-        is public.
+        c_S for each non-empty S within a table of the workload.  The empty S is the number of rows; it is left out if
+        that number is public.
     known
         Precisions, 1 / v_S, of effects that were measured before.
     mu
@@ -160,11 +162,12 @@ def optimum(
 
 
 def _precisions(costs: FloatArray, slopes: FloatArray, before: FloatArray, spend: float) -> FloatArray:
-    """Return the precision (1 / variance) to add to each effect, (effects,): least sum of slopes / precision at a cost.
+    """Return the precision (1 / variance) to add to each effect, (effects,), at the total cost ``spend``.
 
-    Added is max(level * wanted - before, least part of level * wanted). Its cost, as a function of the level, is convex
-    and made of straight lines, one for each number of precisions that are beyond their least part; so the level at
-    which it is ``spend`` is the least that any line gives.
+    The precisions have the least sum of slopes / precision.  The added precision is max(level * wanted - before,
+    LEAST_PART * level * wanted).  Its cost as a function of the level is convex and piecewise linear, with one line for
+    each number of precisions beyond their least fraction.  So the level at cost ``spend`` is the least level that any
+    line gives.
     """
     wanted = np.sqrt(slopes / np.where(costs > 0, costs, np.inf))
     starts = np.divide(before, wanted, out=np.full(len(before), np.inf), where=wanted > 0)
@@ -190,9 +193,9 @@ def optimum_of(
     most_cells: int,
     known: Mapping[Clique, float] = MappingProxyType({}),
 ) -> Optimum | None:
-    """Return the optimal plan for a budget and a workload, or ``None`` where it does not apply.
+    """Return the optimal plan for a budget and a workload, or ``None`` where no such plan applies.
 
-    It applies with Gaussian noise, to domains of at most ``most_cells`` cells, to workloads of at most `MAX_TRIPLES`
+    The plan applies to Gaussian noise, domains of at most ``most_cells`` cells, and workloads of at most `MAX_TRIPLES`
     tables.  At least one table must have two columns that vary.  Tables that the user's workload does not contain get
     the fraction `KEPT` of the budget.
 
@@ -203,11 +206,11 @@ def optimum_of(
     workload
         The workload: tables of three columns, or of as many as there are; smaller ones where no larger one holds them.
     budget
-        The rest of the budget.
+        The remaining budget.
     total
         Estimated number of rows.
     most_cells
-        Most cells of a domain.
+        Most cells of a domain to which the plan applies.
     known
         Precisions of effects that were measured before.
     """
@@ -234,7 +237,7 @@ def optimum_of(
         return optimum(sizes, tables, sensitivity=sensitivity, known=known, mu=mu, total=total)
 
     def best(some: Mapping[Clique, float], before: Mapping[Clique, float], part: float) -> Optimum:
-        """Return the best plan for some tables at the fraction ``part`` of mu squared; ``before`` is known."""
+        """Return the best plan for some tables at the fraction ``part`` of mu squared, given the precisions ``before``."""
         inside = {(), *(one for table in some for one in parts(table))}
         costs = {one: cost for one, cost in sensitivity.items() if one in inside}
         return optimum(sizes, some, sensitivity=costs, known=before, mu=mu * math.sqrt(part), total=total)
@@ -244,10 +247,10 @@ def optimum_of(
 
 
 def _squared_sensitivity(sizes: Sequence[int], clique: Clique, *, swap: bool) -> float:
-    """Return the squared L2 sensitivity of an effect's cells before centring.
+    """Return the squared L2 sensitivity of an effect's cells before centring, to one record, or to a swap if ``swap``.
 
-    It is to one record, or to swapping one for another if ``swap``.  Divided by the noise variance, it is the
-    effect's cost in mu squared.
+    A swap replaces one record by another.  Divided by the noise variance, the result is the effect's cost in mu
+    squared.
     """
     shape = tuple(sizes[j] for j in clique)
     norms = norms_of_swap(shape) if swap else norms_of_one(shape)

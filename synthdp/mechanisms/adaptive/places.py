@@ -1,7 +1,7 @@
 """Places within places: a column's levels are measured with every other column, at each step of its hierarchy.
 
-Beside the plan's other tables.  Afterwards the noisy counts are made whole numbers that add up at every step
-(`fit.top_down`), and the model and its rows are made to have them.
+These tables are measured in addition to the plan's other tables.  Afterwards `fit.top_down` makes the noisy counts
+whole numbers that add up at every step.  The model and its rows are made to agree with these numbers.
 """
 
 from __future__ import annotations
@@ -30,13 +30,12 @@ from synthdp.sampling.exact_tables import ExactTable, exact_counts
 from synthdp.schema.schema import Schema
 
 PLACES_SHARE = 0.45
-"""Fraction of the budget left after the one-ways that goes to tables of places with other columns.  More makes the
-counts of places better, and other relations worse.  Tuned: by `benchmarks/utility/places.py`.
-"""
+"""Fraction of the budget left after the one-ways that goes to tables of places with other columns.  A larger one makes
+counts of places more accurate, and other relations less.  Tuned: by `benchmarks/utility/places.py`."""
 
 UPPER_SHARE = 0.04
-"""Fraction of `PLACES_SHARE` that goes to each step of the hierarchy above the finest, where places are few and have
-many rows each.  More makes large places better, less the finest ones.  Tuned; no sweep is on record.
+"""Fraction of `PLACES_SHARE` that goes to each step of the hierarchy above the finest.  There places are few and have
+many rows each.  A larger fraction makes large places more accurate, and the finest less.  Tuned; no sweep is on record.
 """
 
 
@@ -59,15 +58,15 @@ def check_places(name: str, schema: Schema) -> None:
 
 
 def steps_of(axis: Axis) -> list[IntArray]:
-    """Return the group of each of a column's cells, (cells,), at every step: coarsest first, last the cells alone.
+    """Return the group of each of a column's cells, (cells,), at every step: coarsest first, single cells last.
 
-    Places are counted at each of these steps.  A declared step is left out if it has one group, or as many as there are
-    cells: it would say nothing more.
+    Places are counted at each of these steps.  A declared step of one group, or of as many groups as cells, is left
+    out, since its counts would add nothing.
 
     Parameters
     ----------
     axis
-        Axis of a column with levels, each of which has a cell of its own.
+        Axis of a column with levels, in which each level has its own cell.
     """
     start = np.zeros(axis.size, np.int64)
     start[axis.cells[::-1]] = axis.starts[::-1]
@@ -85,19 +84,19 @@ def measure_places(
 ) -> Knowledge:
     """Measure the tables of places by every other column, at each step of the places' hierarchy.
 
-    Costs `PLACES_SHARE` of what is left, for the curator's neighbours.  Nothing where no pair of the column both
-    matters and is small enough.
+    Costs the fraction `PLACES_SHARE` of the remaining budget, for the curator's neighbours.  If no pair with the column
+    of places has weight and few enough cells, it costs nothing.
 
     Parameters
     ----------
     known
-        The noisy answers and estimates so far, and the rest of the budget.
+        The noisy answers and estimates so far, and the remaining budget.
     account
         The curator that answers.
     workload
         The workload; columns of weight 0 are not measured.
     place
-        The column.
+        Position of the column of places.
     tree_cells
         Most cells of the junction tree.
     """
@@ -132,25 +131,26 @@ def measure_places(
 def exact_places(
     known: Knowledge, model: Distribution, workload: Workload, *, place: int
 ) -> tuple[tuple[ExactTable, ...], tuple[ExactTable, ...]]:
-    """Return whole-number tables of the finest places that add up at every step of the hierarchy.
+    """Return whole-number tables of the finest places that agree with whole-number counts at every coarser step.
 
-    Both tuples are empty if no places were measured.
+    The coarser places and the whole table get whole numbers first; each step then divides the step above.  So synthetic
+    rows have consistent counts of places at all steps.  Both tuples are empty if no places were measured.
 
     Parameters
     ----------
     known
         The noisy answers and estimates so far.
     model
-        Of all answers: the one-ways of the whole are its.
+        The model fitted to all answers, which gives the one-ways of the whole table.
     workload
         The workload; see `divided_by`.
     place
-        The column.
+        Position of the column of places.
 
     Returns
     -------
-    The table of places alone and the tables of places by each other column, for a model; and the same for rows, divided
-    further where `divided_by` names a column.
+    For a model: the table of places alone, and the tables of places by each other column.  For synthetic rows: the same
+    tables, each divided further by the column that `divided_by` names, if any.
     """
     if not known.places:
         return (), ()
@@ -174,7 +174,7 @@ def exact_places(
 
 
 def divided_by(known: Knowledge, workload: Workload, place: int) -> int | None:
-    """Return the column by which places are divided further: the one in most workload triples with places.
+    """Return the column by which places are divided further: the column in most workload triples with places.
 
     ``None`` if the workload names no such triple, or the tables would have too many cells.
     """
@@ -194,19 +194,19 @@ def _exact(columns: Clique, table: IntArray) -> ExactTable:
 
 
 def _relation(model: Distribution, by: int, other: int) -> FloatArray:
-    """Return the model's joint probabilities of two columns, (values of ``by``, values of ``other``), of sum 1.
+    """Return the model's joint probabilities of two columns, (values of ``by``, values of ``other``), with sum 1.
 
-    Within places, where nothing was measured of it, the two columns are related as it says.
+    Within places the two columns are related as in the whole table, since their relation was not measured per place.
     """
     table = model.marginal((min(by, other), max(by, other))).reshape([model.shape[j] for j in sorted((by, other))])
     return table if by < other else table.T
 
 
 def _noisy_places(known: Knowledge, level: PlaceLevel, above: IntArray, place: int) -> NoisyPlaces:
-    """Return the noisy rows of each place of one level, and its noisy tables with other columns, without misfits.
+    """Return the noisy rows of each place of one step, and its noisy tables with other columns, in-domain rows only.
 
-    A place's rows are the mean, weighted by precision, of its one-way counts and of the sums of its tables.  ``above`` is
-    the coarser place of each cell of the places' column, ``place`` that column's position.
+    A place's rows are the mean, weighted by precision, of its one-way counts and of the sums of its tables.  ``above``
+    is the place of the step above for each cell of the places' column.  ``place`` is the column's position.
     """
     count = int(level.groups.max()) + 1
     parents = np.zeros(count, np.int64)
@@ -232,16 +232,16 @@ def _noisy_places(known: Knowledge, level: PlaceLevel, above: IntArray, place: i
 
 
 def _by_place(table: NoisyTable, place: int, count: int) -> FloatArray:
-    """Return a two-column table as a matrix with one row per place, (count, k)."""
+    """Return a table of places and another column as a matrix with one row per place, (count, k)."""
     return table.counts.reshape(count, -1) if table.clique[0] == place else table.counts.reshape(-1, count).T
 
 
 def _with_finer(
     known: Knowledge, groups: IntArray, counts: FloatArray, stddev: float, place: int, other: int
 ) -> tuple[FloatArray, float]:
-    """Return a step's noisy table averaged, by precision, with sums of finer tables over its places; and its noise.
+    """Return a step's noisy table averaged, by precision, with sums of finer tables over its places; and its stddev.
 
-    The table is (places, k), the noise a cell's stddev, both in rows.  Public totals of places are such finer tables.
+    The table is (places, k), and both parts are in rows.  Public totals of places are an example of finer tables.
     """
     pooled, precision = counts * stddev**-2, stddev**-2
     finest = len(counts) == known.domain.shape[place]
@@ -259,7 +259,7 @@ def _with_finer(
 
 
 def _possible(known: Knowledge, groups: IntArray, kept: Sequence[BoolArray], place: int, other: int) -> BoolArray:
-    """Return which cells of the table of places by another column no rule forbids, (places, k)."""
+    """Return which cells of a step's table of places by another column no rule forbids, (places, k)."""
     fine = np.logical_and.outer(known.kept[place], known.kept[other])
     for clique, mask in known.zeros.items():
         if set(clique) <= {place, other}:

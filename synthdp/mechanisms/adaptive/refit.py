@@ -1,7 +1,7 @@
-"""The model of a later period: fitted to what the same questions say by then.  Post-processing of noisy answers.
+"""The model of a later period of a series, fitted to new answers to the same questions.  Post-processing.
 
-The planner chose what a series asks, and left a model with groups of values.  Here the answers are new, and so are
-the margins, the trust in each table, the junction tree and the rows.
+The first period's plan chose the questions, and left a model with coarse bins.  A later period has new answers.  So its
+margins, the ridge of each table, the junction tree and the weighted rows are new, too.
 """
 
 from __future__ import annotations
@@ -42,31 +42,29 @@ TREE_CELLS = 400_000
 """Most cells of the junction tree in the fit of a later period, which bounds time and memory.  A safety limit."""
 
 WIDE = 128
-"""Tables with more columns than this are fitted one group of related columns after the other.  Derived: the planner's
-limit, `wide.WIDE`.
-"""
+"""If a table has more columns than this, each connected component of its columns is fitted on its own.  Derived: the
+planner's limit, `wide.WIDE`."""
 
 MEAN_ABS = 0.7978845608
-"""The mean of |Z| for a standard normal Z, √(2 / π): turns a standard deviation into a mean absolute error.  Derived.
-"""
+"""The mean of |Z| for a standard normal Z, √(2 / π), which turns a standard deviation into a mean absolute error.
+Derived."""
 
 ATOM = 4.0
-"""A part of a leaf keeps its measured count if that exceeds what is expected by this many standard deviations of the
-noise: it is a point mass.  A smaller one keeps more of the noise as point masses, a larger one smooths smaller ones
-away.  Tuned; not measured.
-"""
+"""A part of a bin is a point mass if its noisy count exceeds the expected count by this many standard deviations of the
+noise.  A point mass keeps its measured count.  A smaller value keeps more noise as point masses; a larger one smooths
+smaller point masses away.  Tuned; not measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refit:
-    """Fits the model of a later period to the new answers, keeping the plan's groups of values.
+    """Fits the model of a later period to the new answers, keeping the plan's coarse bins.
 
     Parameters
     ----------
     fit, particles, listed
-        Of the junction tree, of the weighted rows, and of the fit to all cells; see `AdaptiveMarginals`.
+        Settings of the junction tree, of the weighted rows, and of the fit over all cells; see `AdaptiveMarginals`.
     public
-        Rows of a public table that answers are weighed against, to the extent that these bear them out.
+        Rows of a public table; the model follows them where noisy answers agree with them.
     """
 
     fit: MaxEntropy = field(default_factory=MaxEntropy)
@@ -75,16 +73,16 @@ class Refit:
     public: PublicRows | None = None
 
     def __call__(self, before: SyntheticModel, measurements: Sequence[Measurements], rng: Generator) -> SyntheticModel:
-        """Return the model fitted to the answers of a later period, over the groups of values of an earlier model.
+        """Return the model fitted to the answers of a later period, over the coarse bins of an earlier model.
 
         Parameters
         ----------
         before
-            The model of the plan that asked for them: its groups of values are kept.
+            The model of the first period's plan, whose coarse bins are kept.
         measurements
-            The answers, to the plan's questions.
+            The later period's answers to the plan's questions.
         rng
-            Source of the weighted rows.
+            Random generator of the weighted rows.
         """
         said = GLSEstimates(before, tuple(measurements))
         total = max(1.0, said.total[0])
@@ -95,7 +93,7 @@ class Refit:
     def _distribution(self, model: SyntheticModel, said: GLSEstimates, total: float, rng: Generator) -> Distribution:
         """Fit a distribution to a period's tables.
 
-        Over all cells, in one junction tree, or group by group if it is wide.
+        The fit is over all cells, in one junction tree, or, for a wide table, per connected component.
         """
         zeros = structural_zeros(model.schema, model.domain)
         if any(len(effect.clique) == 1 for effect in said.measured_alone):  # all interactions were measured
@@ -152,9 +150,9 @@ class Refit:
         return self.particles.fit(tree, tables, total=total, rng=rng, products=products)
 
     def _of_cells(self, model: SyntheticModel, said: GLSEstimates, total: float) -> Explicit:
-        """Fit all main effects and interactions by maximum entropy over every possible combination of groups.
+        """Fit all main effects and interactions by maximum entropy over every possible combination of coarse bins.
 
-        For plans that measured them all, over few combinations.  Cells without weight are left out.
+        The fit is for plans that measured all interactions, over few combinations.  Cells without weight are left out.
         """
         kept, shape = said.kept, model.domain.shape
         sizes = [int(groups.sum()) for groups in kept]
@@ -172,9 +170,9 @@ class Refit:
 
 
 def _related(cliques: Sequence[Clique], columns: int) -> tuple[Clique, ...]:
-    """Return the connected components of columns joined by cliques, sorted; a column in no clique is one of its own.
+    """Return the connected components of columns joined by cliques, sorted; a column in no clique is its own component.
 
-    In wide tables each is fitted on its own.
+    In wide tables each component is fitted on its own.
     """
     pairs = [(clique[0], j) for clique in cliques for j in clique[1:]]
     first, second = (np.array([pair[side] for pair in pairs], np.int64) for side in (0, 1))
@@ -184,14 +182,14 @@ def _related(cliques: Sequence[Clique], columns: int) -> tuple[Clique, ...]:
 
 
 def _at(place: Mapping[int, int], clique: Clique) -> Clique:
-    """Translate a clique of table columns to positions within a group; ``place`` maps column to position."""
+    """Translate a clique of table columns to positions within a component; ``place`` maps column to position."""
     return tuple(place[j] for j in clique)
 
 
 def _tree(base: Sequence[Clique], strengths: Mapping[Clique, float], shape: Sequence[int]) -> set[Clique]:
-    """Choose the tables of the junction tree: the strongest first, as long as it has at most `TREE_CELLS` cells.
+    """Choose the cliques of the junction tree: the strongest first, up to `TREE_CELLS` cells in the tree.
 
-    Structural zeros, ``base``, are always among them, as no row may break a rule.
+    Structural zeros, ``base``, are always included, as no row may break a rule.
     """
     planner, taken = TreePlanner(shape), list(base)
     for clique in sorted(strengths, key=lambda one: -strengths[one]):
@@ -201,9 +199,9 @@ def _tree(base: Sequence[Clique], strengths: Mapping[Clique, float], shape: Sequ
 
 
 def _independent(table: NoisyTable, margins: Sequence[FloatArray], total: float) -> FloatArray:
-    """Return the rows that a table's cells would have if its columns were independent, (cells,), >= 0.
+    """Return the expected rows of a table's cells if its columns were independent, (cells,), >= 0.
 
-    The distance of a measured table from these rows shows how strong its relation is, and how far the table is trusted.
+    The distance of the measured table from these rows measures the strength of its relation, and determines its ridge.
     """
     found = np.ones(1)
     groups = table.groups or (None,) * len(table.clique)
@@ -214,9 +212,9 @@ def _independent(table: NoisyTable, margins: Sequence[FloatArray], total: float)
 
 
 def _one_way(said: GLSEstimates, model: SyntheticModel, column: int) -> NoisyTable:
-    """Return the counts of a column's groups as a noisy table, estimated by least squares from all answers about it.
+    """Return the counts of a column's coarse bins as a noisy table, estimated by least squares from all its answers.
 
-    Where nothing was measured all groups are alike, with a noise as large as the table.
+    If the column was not measured, all coarse bins have equal counts, with a noise as large as the number of rows.
     """
     refinement, groups = model.refinements[column], model.domain.shape[column]
     leaves, first = said.leaves(column), said.first_level(column)
@@ -228,9 +226,9 @@ def _one_way(said: GLSEstimates, model: SyntheticModel, column: int) -> NoisyTab
 
 
 def _refined(said: GLSEstimates, column: int, total: float) -> Refinement:
-    """Return a column's refinement with new weights of leaves, estimated from this period's answers.
+    """Return a column's coarse and fine bins with new weights of the fine bins, estimated from this period's answers.
 
-    Unchanged where nothing was measured of the column.
+    The refinement is unchanged if the column was not measured.
     """
     refinement = said.model.refinements[column]
     leaves, first = said.leaves(column), said.first_level(column)
@@ -260,22 +258,22 @@ def _refined(said: GLSEstimates, column: int, total: float) -> Refinement:
 
 
 def _divided(total: float, prior: FloatArray, counts: FloatArray, stddev: float) -> FloatArray:
-    """Divide the estimated count of a leaf among its parts by their noisy counts and by their prior shares.
+    """Divide the estimated count of a bin among its fine bins by their noisy counts and by their earlier weights.
 
-    Parts clearly above what is expected keep the measured count: a ridge would bias a point mass by its own noise.  The
-    other parts share what is left, by a regularised tilt.  Counts that are kept and are together too many are cut down
-    evenly.
+    A fine bin with a count clearly above its expectation keeps this count, since a ridge would bias a point mass.  The
+    other fine bins share the remaining rows, by a regularised tilt.  If the kept counts have too large a sum, they are
+    cut down evenly.
 
     Parameters
     ----------
     total
-        Estimated count of the leaf, in rows.
+        Estimated count of the bin, in rows.
     prior
-        (k,) what each part is thought to hold in parts of the others, > 0.
+        (k,) earlier weights of the fine bins, relative to each other, > 0.
     counts
-        (k,) noisy counts of the parts.
+        (k,) noisy counts of the fine bins, in rows.
     stddev
-        Standard deviation of their noise, in rows.
+        Standard deviation of the noise of ``counts``, in rows.
 
     Returns
     -------

@@ -1,10 +1,10 @@
-"""How round the numbers of a column are: a small histogram over public classes of roundness (`synthdp.domain.refinement`).
+"""The roundness of a column's numbers: a small histogram over public classes of round numbers.
 
-Bins of the first histograms say where numbers lie, and nothing of which numbers inside are written.  Many columns are
-rounded: years of work to whole ones, though some have decimals, sums of money to tens or thousands.  A row lies in one
-class, so that these histograms cost what one-ways do.  Each grid point of a bin is then as likely as its class says, so that
-all bins together have the counts of classes.  Single values that the one-ways found count among these, and no bin gets more
-or fewer rows.
+First histograms show in which bins numbers lie, but not which numbers inside a bin occur.  Many columns are rounded:
+years of work to whole years, and sums of money to tens or thousands.  A row lies in one class (see
+`synthdp.domain.refinement`), so this histogram costs what one-ways cost.  Each grid point of a fine bin then gets the
+likelihood of its class, so that all bins together have the measured counts of classes.  Single values that the one-ways
+found count among the classes.  Rows move only between fine bins of the same bin of the first histogram.
 """
 
 from __future__ import annotations
@@ -26,10 +26,9 @@ from synthdp.queries.contingency import project_to_simplex
 from synthdp.queries.marginals import one_ways
 
 SHARE, MOST_SHARE, PART_OF_LEFT = 0.0025, 0.02, 0.1
-"""Fractions of the whole budget for measuring how round numbers are: SHARE for each column, at most MOST_SHARE for
-all, and at most PART_OF_LEFT of the remaining budget.  More show the rounding of columns with fewer rows, at the cost
-of all relations.  Tuned; no sweep is on record.
-"""
+"""Shares of the whole budget for measuring how round numbers are: SHARE for each column, and at most MOST_SHARE for all
+columns.  PART_OF_LEFT is the largest fraction of the remaining budget for all columns.  More budget reveals the
+rounding of columns with fewer rows, at the cost of all relations.  Tuned; no sweep is on record."""
 
 BEYOND = 3.0
 """A class of round numbers counts as over- or underfilled only if its count differs from an even spread by this many
@@ -37,37 +36,37 @@ standard deviations of the noise.  A convention: noise alone exceeds it in .3 % 
 """
 
 CLEAR = 2 * BEYOND
-"""A column's roundness is measured only if its leaves of several values hold at least this many standard deviations of
-rows.  Derived: if half of them are at rounder numbers than an even spread has, that is then seen.  With 20, a column of
-6 000 rows, 2 200 of them in such leaves, lost a third of its whole numbers in one release of three.
-"""
+"""A column's roundness is measured only if its fine bins of several values hold enough rows.  This is their least
+number of rows, in stddevs of the noise.  Derived: if half of the rows are at rounder numbers than in an even spread,
+the difference then exceeds `BEYOND`.  A column of 6 000 rows had 2 200 rows in such bins.  With 20 instead, it lost a
+third of its whole numbers in one release of three."""
 
 STEPS, LEAST = 60, 1e-9
-"""Iterations of fitting the likelihoods of roundness classes, and the floor that keeps them above 0. Numerical
-tolerances.
-"""
+"""STEPS is the number of iterations in which the likelihoods of roundness classes are fitted.  LEAST is the floor that
+keeps them above 0.  Numerical tolerances."""
 
 
 def measure_roundness(
     account: Curator, budget: BudgetAllocation, columns: Sequence[OneWay]
 ) -> tuple[tuple[OneWay, ...], BudgetAllocation, tuple[Measurements, ...]]:
-    """Measure how many numbers of each column are round (whole, tens, thousands), where noise would let it be seen.
+    """Measure how many numbers of each column are round (whole, tens, thousands), if noise is small enough to show it.
 
-    Costs at most `MOST_SHARE` of the whole budget, for the curator's neighbours, and nothing where no column is asked.
+    Costs at most `MOST_SHARE` of the whole budget, for the curator's neighbours.  If noise hides the roundness of every
+    column, it costs nothing.
 
     Parameters
     ----------
     account
         The curator that answers.
     budget
-        The rest of the budget.
+        The remaining budget.
     columns
         Noisy estimates of each column.
 
     Returns
     -------
-    The columns with the likelihoods of their classes and new rows of leaves, what is left of the budget, and the noisy
-    answers.
+    The columns with the likelihoods of their rounding classes and new rows of fine bins; the remaining budget; and the
+    noisy answers.
     """
     classes = {j: axis for j, one in enumerate(columns) if (axis := axis_of_roundness(one.axis.name, one.axis.column))}
     parts = {j: parts_in_classes(columns[j], axis) for j, axis in classes.items()}
@@ -95,26 +94,28 @@ def measure_roundness(
 def rounded(
     rows: FloatArray, parts: FloatArray, bins: IntArray, counts: FloatArray, stddev: float
 ) -> tuple[FloatArray, FloatArray] | None:
-    """Return how likely numbers of each roundness class are within their leaf, and the leaves' new rows.
+    """Return the likelihood of a grid point in each roundness class within its fine bin, and new rows of fine bins.
 
-    Likelihoods, (classes,), are relative to each other, 1 of classes that no leaf has; rows are (leaves,).  ``None`` if
-    noise explains all.
+    Likelihoods, (classes,), are relative to each other, and 1 for classes in which no fine bin has grid points.  Rows
+    are (fine bins,).  ``None`` if noise explains all counts.
 
-    Classes whose noisy count an even spread explains share one likelihood.  A leaf with only overfilled classes, such
-    as a narrow one between round values, holds noise: it loses rows to the nearest other leaves of its bin.
+    Classes whose counts agree with an even spread, up to noise, share one likelihood.  A fine bin may have grid points
+    in overfilled classes only, such as a narrow bin between round values.  It holds noise, and loses rows to the
+    nearest other fine bins of its bin.
 
     Parameters
     ----------
     rows
-        (leaves,) estimated rows, by position.
+        (fine bins,) estimated rows, in the order of the values.
     parts
-        (leaves, classes) part of each leaf's grid points in each class; 0 in all where a leaf has no numbers.
+        (fine bins, classes) fraction of each fine bin's grid points in each class; 0 in all classes if a fine bin has
+        no numbers.
     bins
-        (leaves,) bin of the first histogram that each leaf lies in.
+        (fine bins,) bin of the first histogram that each fine bin lies in.
     counts
-        (classes,) noisy counts.
+        (classes,) noisy counts, in rows.
     stddev
-        Standard deviation of their noise.
+        Standard deviation of the noise of ``counts``, in rows.
     """
     inside, held = parts.sum(axis=0) > 0, np.where(parts.sum(axis=1) > 0, rows, 0.0)
     apart = inside & (np.abs(counts - held @ parts) > BEYOND * stddev)
@@ -125,23 +126,26 @@ def rounded(
     rest = [max(float(held.sum() - counts[apart].sum()), 0.0)] * int(alike.any())
     wanted = project_to_simplex(np.append(counts[apart], rest), float(held.sum()))
     of_groups = parts @ member.T
-    likely, shares = _raked(held, of_groups, wanted)
-    held = _moved(held, of_groups > 0, bins, held @ shares - wanted)
-    likely, _ = _raked(held, of_groups, wanted)
+    likely, shares = _class_likelihoods(held, of_groups, wanted)
+    held = _noise_moved(held, of_groups > 0, bins, held @ shares - wanted)
+    likely, _ = _class_likelihoods(held, of_groups, wanted)
     return np.where(inside, likely @ member, 1.0), np.where(parts.sum(axis=1) > 0, held, rows)
 
 
-def _raked(rows: FloatArray, parts: FloatArray, wanted: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _class_likelihoods(rows: FloatArray, parts: FloatArray, wanted: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Fit a likelihood for each group of classes by iterative scaling, so that the groups get the wanted rows.
 
-    Returns likelihoods, (groups,), the largest being 1, and each group's fraction of each leaf, (leaves, groups).
+    In a fine bin, a group's rows are proportional to its grid points times its likelihood.  Returns the likelihoods,
+    (groups,), the largest being 1.  Also returns the fraction of each fine bin's rows in each group, (fine bins,
+    groups).
 
     Parameters
     ----------
     rows, parts
-        (leaves,) rows, and (leaves, groups) part of their grid points in each group.
+        (fine bins,) estimated rows, and (fine bins, groups) fraction of their grid points in each group.
     wanted
-        (groups,) rows; as near as possible where leaves do not have the groups.
+        (groups,) rows that each group should get; the fit comes as near as possible if fine bins have no grid points in
+        a group.
     """
     likely = np.ones(len(wanted))
     for _ in range(STEPS):
@@ -153,21 +157,22 @@ def _raked(rows: FloatArray, parts: FloatArray, wanted: FloatArray) -> tuple[Flo
     return likely, shares / np.maximum(shares.sum(axis=1, keepdims=True), LEAST**2)
 
 
-def _moved(rows: FloatArray, has: BoolArray, bins: IntArray, beyond: FloatArray) -> FloatArray:
-    """Move rows from leaves with overfilled classes only to the nearest other leaves of their bin, (leaves,).
+def _noise_moved(rows: FloatArray, has: BoolArray, bins: IntArray, beyond: FloatArray) -> FloatArray:
+    """Return the rows of fine bins, (fine bins,), after rows of noise are moved to neighbouring fine bins.
 
-    Such leaves hold noise: they lose together as many rows as these classes have too many.
+    A fine bin with grid points in overfilled groups only holds noise.  All these fine bins together lose as many rows
+    as the groups are overfilled by.  The rows go to the nearest other fine bins in the same bin of the first histogram.
 
     Parameters
     ----------
     rows
-        (leaves,) rows, by position; none where a leaf has no numbers.
+        (fine bins,) estimated rows, in the order of the values; 0 where a fine bin has no numbers.
     has
-        (leaves, groups) which groups have grid points there.
+        (fine bins, groups) whether the fine bin has grid points in the group.
     bins
-        (leaves,) where rows stay.
+        (fine bins,) bin of the first histogram, which rows never leave.
     beyond
-        (groups,) rows that are too many.
+        (groups,) excess of a group's fitted rows over its wanted rows, in rows.
     """
     poor = has.any(axis=1) & ~has[:, beyond <= 0].any(axis=1)
     taking = np.flatnonzero(~poor & (rows > 0))
@@ -188,10 +193,10 @@ def _moved(rows: FloatArray, has: BoolArray, bins: IntArray, beyond: FloatArray)
 
 
 def parts_in_classes(one_way: OneWay, classes: Axis) -> FloatArray:
-    """Return the fraction of each leaf's grid points in each class of roundness, (leaves, classes).
+    """Return the fraction of each fine bin's grid points in each class of roundness, (fine bins, classes).
 
-    Special and missing values are not counted: a leaf of these alone has 0 in all.  The likelihoods of classes are
-    fitted to rows by it.
+    Special and missing values are not counted: a fine bin of these alone has 0 in all classes.  The likelihoods of
+    classes are fitted with these fractions.
     """
     leaves, grid = one_way.axis, classes.grid
     starts = np.union1d(leaves.starts, classes.starts)

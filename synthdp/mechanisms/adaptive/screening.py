@@ -1,4 +1,4 @@
-"""Noisy scores of candidate tables: the distance between their counts and those that a model expects."""
+"""Noisy scores of candidate tables: the L1 distance between their counts and the counts that a model expects."""
 
 from __future__ import annotations
 
@@ -28,24 +28,22 @@ needs.  A numerical tolerance.
 """
 
 MAX_CELLS = 200_000
-"""Most cells of a candidate table, of two or three columns, that is scored against a model; larger ones are not.  A
-safety limit of time and memory.
-"""
+"""Most cells of a candidate table, of two or three columns, that is scored against a model; larger tables are not
+candidates.  A safety limit of time and memory."""
 
 MAX_PAIR_CELLS = 4_000_000
-"""Most cells of a table of two columns that is scored against independence, or measured in wide tables and for places;
-larger ones are not.  A safety limit of time and memory.
-"""
+"""Most cells of a table of two columns that is scored against independence, or measured in wide tables or for places.
+Pairs with larger tables are not candidates there.  At this limit one table of counts takes 32 MB. A safety limit of
+time and memory."""
 
 
 LEAST_EXPECTED = 0.02
-"""Least count that the model is taken to expect in any cell, where none of its drawn rows lies in it.  Such a cell is
-rare, not impossible.  A numerical tolerance.
-"""
+"""Least expected count, in rows, of a cell in which no row drawn from the model lies.  The cell is rare, not
+impossible.  A numerical tolerance."""
 
 
 class Screening(NamedTuple):
-    """The scored candidates of a round, and the knowledge after their noisy scores were paid for."""
+    """The scored candidates of a round, and the plan's state after the cost of their noisy scores."""
 
     candidates: list[Candidate]
     known: Knowledge
@@ -54,19 +52,19 @@ class Screening(NamedTuple):
 def screen_against_independence(known: Knowledge, account: Curator, workload: Workload, *, share: float) -> Screening:
     """Score all pairs of columns by the noisy L1 distance of their tables from independence.
 
-    Returns the pairs as candidates, with what the scores say of each relation, and the knowledge after the cost.
-    Costs ``share`` of the whole budget, for the curator's neighbours, unless no pair matters.
+    Returns the pairs as candidates, with the relation estimated from their scores, and the plan's state after the cost.
+    Costs ``share`` of the whole budget, for the curator's neighbours, unless no pair has weight.
 
     Parameters
     ----------
     known
-        The noisy answers and estimates so far, and the rest of the budget.
+        The noisy answers and estimates so far, and the remaining budget.
     account
         The curator that answers.
     workload
         The workload; pairs of weight 0 are not scored.
     share
-        Share of the budget for the scores.
+        Share of the whole budget for the scores.
     """
     pairs = [
         pair
@@ -96,14 +94,14 @@ def variance_of_product(
 ) -> FloatArray:
     """Return the variance, by noise in the margins, of each cell of an expected table of independent columns, (cells,).
 
-    A score has to exceed what this noise explains.
+    The unit is squared rows.  A score is evidence of a relation only beyond the distance that this noise explains.
 
     Parameters
     ----------
     clique
         Positions of the table's columns.
     margins, variances
-        The estimated rows in the groups of every column, and the variance of their errors.
+        For every column, (coarse bins,) estimated rows, and the variance of their errors in squared rows.
     total
         Number of rows.
     """
@@ -121,15 +119,15 @@ def screen_against_model(
 ) -> Screening:
     """Score pairs and, if few enough, triples by the noisy L1 distance of their tables from rows drawn from a model.
 
-    Returns them as candidates, with what the scores say of each relation, and the knowledge after the cost.
-    Costs ``share`` of the whole budget, for the curator's neighbours, unless no candidate matters.
+    Returns the tables as candidates, with the relation estimated from their scores, and the plan's state after the
+    cost.  Costs ``share`` of the whole budget, for the curator's neighbours, unless no candidate has weight.
 
     Parameters
     ----------
     known, account, workload, share
         As in `screen_against_independence`.
     sample
-        (m, d) groups of rows drawn from the model.
+        (m, d) coarse bins of m rows drawn from the model.
     """
     shape = known.domain.shape
     ways = [2, 3] if math.comb(len(shape), 3) <= MAX_TRIPLES else [2]
@@ -158,13 +156,13 @@ def screen_against_model(
             Candidate(
                 cliques[i],
                 one,
-                np.maximum(expected[i], LEAST_EXPECTED, out=expected[i]),  # perhaps hundreds of thousands of cells each
+                np.maximum(expected[i], LEAST_EXPECTED, out=expected[i]),  # in place: a table may have 200 000 cells
                 workload.weight(cliques[i]),
                 fresh=cliques[i] not in measured,
             )
             for i, one in zip(some, said, strict=True)
         ]
-    # Not stored with the release: its readers take stored distances for distances from independence.
+    # These distances are not stored: a reader of the release takes stored distances as distances from independence.
     return Screening(candidates, replace(known, left=left))
 
 
@@ -177,7 +175,7 @@ def distances_from(
     share: float,
     step: str,
 ) -> tuple[Measurements, list[FloatArray], BudgetAllocation]:
-    """Measure the L1 distance of each of the data's tables from an expected one, with noise.
+    """Measure the L1 distance of each of the data's tables from an expected table, with noise.
 
     Returns the noisy distances, in rows, the expected tables as rounded for the query, and the remaining budget.  Costs
     ``share`` of the whole budget, for the curator's neighbours.

@@ -1,9 +1,9 @@
 """Which tables, such as pairs of columns, to measure next, and how precisely: post-processing of noisy scores.
 
-`AdaptiveMarginals._learn` asks here unless `Optimum.pays`, or the table is wide or has places.
+`AdaptiveMarginals._learn` uses this module unless `Optimum.pays`, the table is wide, or it has places.
 
-A candidate's gain is the error that the model makes on its table now, less the error that noise would leave.  The batch
-with the largest total gain is chosen, as long as its junction tree stays within its limit of cells.
+A candidate's gain is the present error of the model on its table, less the error that noise would leave.  The batch
+with the largest total gain is chosen, within the junction tree's limit of cells.
 """
 
 from __future__ import annotations
@@ -23,74 +23,68 @@ from synthdp.mechanisms.allocation import BudgetAllocation
 
 BATCHES = (1, 2, 3, 4, 6, 8, 11, 16, 22, 32, 45, 64, 100)
 """Numbers of tables per batch that are tried for the largest total gain.  Steps of about √2 are a tolerance, as shares
-of the budget adapt within a batch.
-"""
+of the budget adapt within a batch."""
 
 PARTS = (1.0, 0.85, 0.7, 0.5, 0.35, 0.2, 0.1, 0.05)
 """Fractions of a round's budget that are tried for a batch, if the rest could gain something elsewhere (in the one-way
-histograms). A tolerance.
-"""
+histograms).  A tolerance."""
 
 SHOWN = 0.7
-"""Assumed reduction of a pair's error for each row of distance that its merged groups remove, below 1 as nothing
-changes within groups.  A smaller one measures fewer merged pairs.
+"""Assumed reduction of a pair's error, in rows, for each row of distance that its table over merged bins removes.  It
+is below 1 as nothing changes within merged bins.  A smaller value measures fewer pairs over merged bins.
 
 Tuned: exact tables of merged groups leave .3 to .5 of a pair's distance, in the median, on Adult and hmeq at epsilon .1
-to 10.
-"""
+to 10."""
 
 PAST = 0.97
-"""Larger batches are no longer tried once one gains less than this fraction of the best so far.  A tolerance that saves
-time.
-"""
+"""Larger batches are no longer tried once a batch gains less than this fraction of the best gain.  A tolerance that
+saves time."""
 
 DIVISIONS = 2
-"""Iterations of dividing a batch's budget among its tables.  A tolerance: no other division gains 1 % more."""
+"""Iterations in which a batch's budget is divided among its tables, each by the slopes of gains at the shares before.
+A tolerance: no other division gains 1 % more."""
 
 MAX_TRIPLES = 3000
-"""Tables of three columns are candidates when there are no more of them than this.  A safety limit of time."""
+"""Tables of three columns are candidates if there are at most this many.  A safety limit of time."""
 
 FEW_CELLS = 4096
-"""Candidates of at most this many cells are evaluated in one vectorized call, larger ones singly.  A safety limit of
-memory.
-"""
+"""Candidates of at most this many cells are evaluated in one vectorized call, larger candidates one by one.  A safety
+limit of memory."""
 
 MAX_REJECTIONS = 40
-"""Number of candidates that found no place, after which no more are tried for the junction tree.  Those left gain
-less, and each try takes time.  A safety limit of time.
-"""
+"""After this many candidates found no place, no further candidate is tried for the junction tree.  Later candidates
+gain less, and each try takes time.  A safety limit of time."""
 
 
 KEPT = 0.2
-"""Fraction of a round's budget kept for pairs that the user's workload does not contain.  More makes these better.
-Tuned: by `benchmarks/utility/places.py`; on a second table, six triples of Adult at epsilon 1, fractions of .1, .2 and
-.4 leave errors of .0324, .0308 and .0313 in the triples (other pairs .0272, .0240, .0222).
-"""
+"""Fraction of a round's budget for pairs that the user's workload does not contain.  A larger one makes these pairs
+more accurate.  Tuned: by `benchmarks/utility/places.py`; on a second table, six triples of Adult at epsilon 1,
+fractions of .1, .2 and .4 leave errors of .0324, .0308 and .0313 in the triples (other pairs .0272, .0240, .0222)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A table that could be measured, with what its noisy score says of it; it estimates what measuring it would gain.
+    """A table that could be measured, with the relation estimated from its noisy score, and its expected gain.
 
     Parameters
     ----------
     clique
         Positions of the table's columns.
     relation
-        The estimated relation that it would show, which the model does not have.
+        The estimated relation of the columns that the model lacks.
     expected
-        (cells,) counts under the current model.
+        (cells,) expected counts under the current model, in rows.
     weight
         Weight of the table in the workload.
     level
-        0 for a table of all groups, else how often they were merged.
+        Merge level: 0 for a table over coarse bins, 1 or 2 for a table over merged bins.
     noise
-        Noise in a cell, in multiples of the noise of a table that costs as much.
+        Noise in a cell, as a multiple of the noise of a whole table of equal cost; below 1 for an interaction.
     margins
-        Variance of the expected counts, (cells,) or one number, by errors of the model's margins; a table corrects them, an
-        interaction does not.
+        Variance of the expected counts by errors of the model's margins, (cells,) or one number, in squared rows.  A
+        whole table corrects these errors, an interaction does not.
     fresh
-        Whether the model knows nothing of the table, so that what chance moves is not in it.
+        Whether no measured table contains this one, so that its chance deviations are not in the model.
     """
 
     clique: Clique
@@ -104,27 +98,27 @@ class Candidate:
 
     @property
     def beside(self) -> bool:
-        """Whether only the interaction of three columns over merged groups would be measured.
+        """Whether only the interaction of three columns over merged bins would be measured.
 
-        Such candidates are planned beside the other tables, outside of the junction tree.
+        Such a candidate is planned outside of the junction tree, in addition to the other tables.
         """
         return len(self.clique) > 2 and self.level > 0
 
     @property
     def counts(self) -> float:
-        """The factor of a candidate's gain.
+        """The factor of a candidate's gain, >= 0.
 
-        Its weight, times the probability of a relation, times what merged groups show.
+        It is the weight, times the probability of a relation, times `SHOWN` for a pair over merged bins.
         """
         shown = SHOWN if self.level and len(self.clique) == 2 else 1.0
         return self.weight * (1 - self.relation.none) * shown
 
     @cached_property
     def variances(self) -> FloatArray:
-        """(cells,) mean squared difference between the data's table and the expected one, in squared rows, if related.
+        """(cells,) mean squared difference of the data's table from the expected table, in squared rows, if related.
 
-        The relation moves each cell in proportion to its count.  Chance is added if the model knows nothing of the
-        table, and the errors of margins if the whole table is measured.
+        The relation moves each cell in proportion to its expected count.  Chance is added if the candidate is
+        ``fresh``, and the errors of margins if the whole table is measured.
         """
         related = self.relation.distance / (MEAN_ABS * max(float(self.expected.sum()), 1e-300)) * self.expected
         more = (self.expected if self.fresh else 0.0) + (self.margins if self.noise >= 1 else 0.0)
@@ -133,15 +127,15 @@ class Candidate:
     def kept(self, stddev: float) -> FloatArray:
         """(cells,) error that remains in each cell, as a fraction of its noise, if a table's noise is ``stddev`` rows.
 
-        The best linear estimate of a deviation of variance v from an answer with noise q leaves v q^2 / (v + q^2): the
-        remaining error is q times the root of v / (v + q^2), which is returned.
+        A cell has a deviation of variance v and an answer with noise q.  The best linear estimate leaves a squared
+        error of v q^2 / (v + q^2).  So the remaining error is q times the root of v / (v + q^2); that root is returned.
         """
         return np.sqrt(self.variances / (self.variances + (stddev * self.noise) ** 2))
 
     def pays(self, stddev: float) -> bool:
-        """Return whether noise of ``stddev`` rows would hide less than the table's error now.
+        """Return whether noise of ``stddev`` rows would hide less than the table's present error.
 
-        In a cell noise hides at most the count that the model expects, since the fit leaves such a cell as it is.
+        In a cell noise hides at most the expected count, since the fit leaves such a cell as it is.
         """
         hidden = np.minimum(MEAN_ABS * stddev * self.noise, self.expected).sum()
         return bool(MEAN_ABS * np.sqrt(self.variances).sum() > hidden)
@@ -149,14 +143,14 @@ class Candidate:
     def cells(self, stddev: float) -> float:
         """Return the effective number of cells that noise of ``stddev`` rows affects, by which budget is divided.
 
-        It is the slope of the remaining error, summed over cells, in the noise.
+        The number is the slope of the remaining error, summed over cells, in the noise.
         """
         return float((self.kept(stddev) ** 3).sum())
 
     def gain(self, stddev: float) -> float:
-        """Return the mean decrease of the table's L1 error, in rows, that measuring it would bring, times `counts`.
+        """Return the mean decrease of the table's L1 error by measuring it, in rows, times `counts`.
 
-        So it is weighted by how much the table matters and by the probability of a relation.
+        The factor `counts` has the table's weight and the probability of a relation.
 
         Parameters
         ----------
@@ -175,15 +169,16 @@ class _Together:
     Parameters
     ----------
     candidates
-        All of them.
+        All candidates.
     large
-        Positions of the candidates that are asked one by one.
+        Positions of the candidates with more than `FEW_CELLS` cells, which are evaluated one by one.
     small, starts
-        Positions of the others, and where the cells of each begin.
+        (small,) positions of the other candidates, and the first cell of each in the joint arrays.
     variances, roots, expected, noise
-        (all cells,) as of the candidates, the square roots of the variances, and each cell's candidate's noise.
+        (all cells,) variances, their square roots and expected counts, as in `Candidate`, and the ``noise`` of each
+        cell's candidate.
     counts
-        (small,) as of the candidates.
+        (small,) `Candidate.counts` of the small candidates.
     """
 
     candidates: Sequence[Candidate]
@@ -198,7 +193,7 @@ class _Together:
 
     @classmethod
     def of(cls, candidates: Sequence[Candidate]) -> _Together:
-        """Lay out the cells of small candidates one after the other; large ones are listed to be evaluated singly."""
+        """Return the arrays of candidates: the cells of small candidates one after the other, and a list of large ones."""
         small = [i for i, one in enumerate(candidates) if 0 < len(one.expected) <= FEW_CELLS]
         some = [candidates[i] for i in small]
         sizes = np.array([len(one.expected) for one in some], np.int64)
@@ -216,9 +211,9 @@ class _Together:
         )
 
     def gains(self, stddev: float) -> FloatArray:
-        """Return the gain of each candidate at noise ``stddev``, (candidates,): the weighted L1 error that it saves.
+        """Return the gain of each candidate at noise ``stddev``, (candidates,): the weighted L1 error saved, in rows.
 
-        Candidates of many cells are asked one by one, by `Candidate.gain`; the cells of all others are summed at once,
+        Large candidates are evaluated one by one, by `Candidate.gain`.  The cells of all others are summed at once,
         which takes less time.
         """
         found = np.zeros(len(self.candidates))
@@ -229,7 +224,7 @@ class _Together:
         return found
 
     def pay(self, stddev: float) -> BoolArray:
-        """Return which candidates pay, (candidates,): noise of ``stddev`` rows hides less than their error now."""
+        """Return which candidates pay, (candidates,): noise of ``stddev`` rows hides less than their present error."""
         found = np.zeros(len(self.candidates), bool)
         found[self.large] = [self.candidates[i].pays(stddev) for i in self.large]
         hidden = np.minimum(MEAN_ABS * stddev * self.noise, self.expected)
@@ -243,14 +238,14 @@ class _Together:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:
-    """The tables chosen to be measured next, and the share of the whole budget for each.
+    """The tables chosen to be measured next, with the share of the whole budget for each table.
 
     Parameters
     ----------
     tree
         Share of the whole budget for each clique that joins the junction tree.
     off_tree
-        Share for each clique that does not.
+        Share of the whole budget for each clique outside of the junction tree.
     gain
         Expected decrease of the weighted L1 error, in rows.
     levels
@@ -285,7 +280,7 @@ class Planner:
     tree_cells
         Most cells of the junction tree, > 0.
     max_off_tree
-        Most tables of a batch beyond the tree, >= 0.
+        Most tables of a batch outside of the junction tree, >= 0.
     max_batch
         Most tables of a batch, >= 0.
 
@@ -316,20 +311,20 @@ class Planner:
     ) -> Batch:
         """Choose the batch of candidates with the largest expected gain, and divide a share of the budget among them.
 
-        As much of the share as would gain more elsewhere (``beside``) is not spent.
+        A part of the share is not spent if it would gain more elsewhere (``beside``).
 
         Parameters
         ----------
         candidates
-            With their noisy scores.
+            The candidates, with their noisy scores.
         budget
-            Says which share buys which noise; nothing is taken from it.
+            The allocation, which maps a share to its noise; nothing is taken from it.
         share
-            Share of the budget for the batch.
+            Share of the whole budget for the batch.
         base
-            Cliques that are in the tree already.
+            Cliques that are in the junction tree already.
         shape
-            Number of groups of each column.
+            Number of coarse bins of each column.
         beside
             Function from a share to its gain elsewhere, in rows.
         """
@@ -377,12 +372,14 @@ class Planner:
     ) -> Batch:
         """Choose a batch as `choose_next_tables` does, keeping the fraction `KEPT` for tables outside of the workload.
 
+        The model then stays usable for questions that the workload does not name.
+
         Parameters
         ----------
         candidates, budget, share, base, shape, beside
-            As there.
+            As in `choose_next_tables`.
         wished
-            Says which cliques a workload contains; ``None`` to choose among all alike.
+            Function that returns whether the workload contains a clique; ``None`` to choose among all candidates alike.
         """
         rest = [] if wished is None else [one for one in candidates if not wished(one.clique)]
         if not rest or len(rest) == len(candidates):
@@ -408,11 +405,9 @@ class Planner:
     ) -> tuple[list[int], list[int]]:
         """Return positions of up to ``size`` candidates of positive gain, inside and outside of the tree.
 
-        No two share two columns, but triples over merged groups may.
-
-        Candidates that join columns which nothing joins yet come first, by gain, as in Chow and Liu's algorithm.  A
-        pair that is related only by way of others may look better than a direct relation.  Little of it is left once
-        the direct ones are known.
+        No two of them share two columns, except triples over merged bins.  Candidates that join different connected
+        components come first, by gain, as in Chow and Liu's algorithm.  A pair with only an indirect relation may have
+        a larger gain than a direct relation.  Little of its gain is left once the direct relations are in the model.
         """
         tree: list[int] = []
         off_tree: list[int] = []
@@ -446,18 +441,18 @@ class Planner:
 
 
 def divided(chosen: Sequence[Candidate], budget: BudgetAllocation, share: float) -> tuple[list[float], float]:
-    """Divide a share of the budget among tables for the largest total gain; return the shares and that gain, in rows.
+    """Divide a share of the budget among tables for the largest total gain; return the shares and the gain, in rows.
 
-    Gains are decreases of L1 errors, weighted as by `Candidate.counts`.
+    The gain is the decrease of L1 errors, weighted by `Candidate.counts`.
 
     Parameters
     ----------
     chosen
         The tables that are measured.
     budget
-        Says which share buys which noise; nothing is taken from it.
+        The allocation, which maps a share to its noise; nothing is taken from it.
     share
-        To divide, > 0.
+        Share of the whole budget to divide, > 0.
     """
     if not chosen:
         return [], 0.0
@@ -468,12 +463,12 @@ def divided(chosen: Sequence[Candidate], budget: BudgetAllocation, share: float)
     loud = budget.table_stddev(share)
 
     def left(shares: Sequence[float]) -> tuple[FloatArray, FloatArray]:
-        """Return each table's noise, in rows, and by cell the error that is left, as a fraction of this noise."""
+        """Return each table's noise, in rows, and each cell's remaining error, as a fraction of this noise."""
         stddevs = noise * loud * (np.array(shares) / share) ** -budget.exponent
         return stddevs, np.sqrt(variances / (variances + np.repeat(stddevs**2, sizes)))
 
     shares = [share / len(chosen)] * len(chosen)
-    for _ in range(DIVISIONS):  # the slopes of the gains at the shares before
+    for _ in range(DIVISIONS):  # by the slopes of gains at the previous shares
         cells = np.add.reduceat(left(shares)[1] ** 3, starts)
         shares = budget.shares_of_least_noise(share, (counts * noise * np.maximum(cells, 1.0)).tolist())
     stddevs, kept = left(shares)
@@ -482,22 +477,21 @@ def divided(chosen: Sequence[Candidate], budget: BudgetAllocation, share: float)
 
 
 def joining_cliques(cliques: Sequence[Clique], base: Sequence[Clique]) -> list[Clique]:
-    """Return the cliques of a greedy spanning forest (Kruskal, in the given order).
+    """Return the cliques of a greedy spanning forest (Kruskal's algorithm, in the given order).
 
-    Direct relations before indirect ones.
-
-    A clique is taken if all its columns lie in different connected components; the components start from ``base``.
+    A clique is taken if all its columns lie in different connected components; the components start from ``base``.  So
+    direct relations are preferred to indirect ones.
     """
     root: dict[int, int] = {}
 
     def find(column: int) -> int:
-        """Return the column that stands for a column's component."""
+        """Return the root column of the connected component of ``column``."""
         while column in root:
             column = root[column]
         return column
 
     def join(clique: Clique) -> None:
-        """Join the components of a clique's columns."""
+        """Join the connected components of a clique's columns."""
         first, *others = {find(column) for column in clique}
         root.update(dict.fromkeys(others, first))
 

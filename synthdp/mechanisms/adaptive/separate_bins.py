@@ -1,9 +1,10 @@
-"""Estimate the counts of bins that have nothing to do with each other: levels, or values far apart.
+"""Estimate the counts of bins that are unrelated to each other: levels, or values far apart.
 
-The prior of a bin's count, common to all bins, is a mixture of 0 and of exponential laws of many means, or of normal laws,
-too, fitted to the noisy counts by maximum likelihood (Kiefer and Wolfowitz 1956).  Of all estimates of the right sum, that
-of least expected total variation distance has the quantile of one common level of each bin's posterior.  With a flat prior
-this would be the projection on the simplex.  Post-processing of noisy answers.
+All bins share the prior of a bin's count.  It is a mixture of 0 and of exponential laws of many means, and in a second
+version also of normal laws.  Its weights are fitted to the noisy counts by maximum likelihood (Kiefer and Wolfowitz
+1956).  Estimates must have the right sum.  The estimate of least expected total variation distance takes the quantile
+of each bin's posterior at one common level.  With a flat prior it would be the projection on the simplex.
+Post-processing of noisy answers.
 """
 
 from __future__ import annotations
@@ -25,56 +26,50 @@ STEPS = 40
 
 HEAP = 1 / 3
 """Standard deviation of each normal component of the prior, relative to its mean.  Derived: hardly any mass is below 0,
-and the means, each twice the one before, leave no gap.
-"""
+and the means, each twice the previous mean, leave no gap."""
 
 PSEUDO = 0.1
-"""Pseudo-count of bins added to each component of the prior when it is fitted, so that none vanishes.  A larger one
-draws the prior towards all components alike, a smaller one fits few counts too closely.  Tuned; no sweep is on
-record.
-"""
+"""Pseudo-count of bins added to each component of the prior when its weights are fitted, so that no weight becomes 0.
+A larger value draws the weights towards equality; a smaller one fits few counts too closely.  Tuned; no sweep is on
+record."""
 
 REACH, PLACES = 7.0, 29
-"""A posterior is computed within REACH standard deviations of the count, at PLACES evenly spaced points.  Tolerances: a
-normal law has 1e-12 outside.  Points are half a standard deviation apart: estimates of 300 histograms were off by .06
-stddevs at most.
-"""
+"""A posterior is computed within REACH standard deviations of the noise around the count, at PLACES evenly spaced
+points.  Tolerances: a normal law has 1e-12 outside.  Points are half a standard deviation apart: estimates of 300
+histograms were off by .06 stddevs at most."""
 
 MOST_ODDS, NEAR = 20.0, 1e-12
-"""The quantile level common to all bins is searched for within log odds of ± MOST_ODDS, to a precision of NEAR.
-Numerical tolerances.
-"""
+"""The quantile level common to all bins is searched between log odds of -MOST_ODDS and MOST_ODDS, to a precision of
+NEAR. Numerical tolerances."""
 
 UNLIKELY = 1e-14
-"""A component of the prior is left out of a bin's posterior if its probability there is smaller.  A tolerance."""
+"""A component of the prior with a posterior probability below this is left out of a bin's posterior, to save time.  A
+tolerance."""
 
 RARE = -600.0
-"""Log of a probability below which a truncated normal tail is computed in logs, since dividing would underflow.  A
-numerical tolerance.
-"""
+"""If the log of a truncated normal law's mass is below this, its tail is computed in logs, since dividing would
+underflow.  A numerical tolerance."""
 
 MOST_BINS, FINENESS = 256, 64
-"""With more bins than MOST_BINS, bins share one posterior if asinh(count / stddev) agrees to 1 / FINENESS. A safety
-limit of time, and a tolerance.
-"""
+"""In histograms of more than MOST_BINS bins, bins share one posterior if their asinh(count / stddev) agrees to 1 /
+FINENESS. A safety limit of time, and a tolerance."""
 
 MOST_AT_ONCE = 1 << 22
-"""Histograms are estimated together as long as their posteriors have fewer numbers than this: 32 MB.  A safety limit of
-memory.
-"""
+"""Histograms are estimated together as long as their posteriors have fewer numbers than this: 32 MB. A safety limit of
+memory."""
 
 
 class NoisyHistogram(NamedTuple):
-    """Noisy counts of the bins of one column.
+    """Noisy counts of the bins of one column, with their noise and the number of rows.
 
     Parameters
     ----------
     counts
-        (k,) noisy counts.
+        (k,) noisy counts, in rows.
     stddev
-        Standard deviation of their noise, > 0.
+        Standard deviation of the noise of a count, in rows, > 0.
     total
-        Number of rows, > 0.
+        Number of rows in all bins, > 0.
     """
 
     counts: FloatArray
@@ -83,14 +78,14 @@ class NoisyHistogram(NamedTuple):
 
 
 class SeparateBins(NamedTuple):
-    """Estimated rows in bins that are unrelated to each other, and how well their prior explains the noisy counts.
+    """Estimated rows in bins that are unrelated to each other, and the fit of their prior to the noisy counts.
 
     Parameters
     ----------
     rows
-        (k,) estimated rows, >= 0, with the right sum.
+        (k,) estimated rows, >= 0, with the histogram's number of rows as sum.
     evidence
-        (k,) how likely each count is, against an empty bin: logarithm of the ratio.
+        (k,) log of the likelihood ratio of each count, under the prior against an empty bin.
     """
 
     rows: FloatArray
@@ -100,11 +95,11 @@ class SeparateBins(NamedTuple):
 def separate_and_heaped_bins(histograms: Sequence[NoisyHistogram]) -> list[tuple[SeparateBins, SeparateBins]]:
     """Estimate the counts of unrelated bins (levels, or values far apart) twice, by empirical Bayes with sparse priors.
 
-    The first prior has exponential laws; the second has normal laws, too, for filled bins that hold about as much as
-    each other.  The caller weighs both by their evidence.  Histograms are independent of each other: many at once only
+    The first prior has exponential laws.  The second also has normal laws, for filled bins with about equal counts.
+    The caller weights both estimates by their evidence.  Histograms are independent of each other, but many at once
     take less time than one by one.
     """
-    classed = [_Classes.of(one) for one in histograms]
+    classed = [_ClassedHistogram.of(one) for one in histograms]
     batches = _batches(classed)
     found = {
         i: both for places in batches for i, both in zip(places, _estimates([classed[i] for i in places]), strict=True)
@@ -112,19 +107,19 @@ def separate_and_heaped_bins(histograms: Sequence[NoisyHistogram]) -> list[tuple
     return [found[i] for i in range(len(histograms))]
 
 
-class _Classes(NamedTuple):
-    """A histogram in standard deviations of its noise, its bins in classes that share a posterior.
+class _ClassedHistogram(NamedTuple):
+    """A histogram in standard deviations of its noise, with its bins in classes that share a posterior.
 
     Parameters
     ----------
     histogram
-        As given.
+        The histogram, in rows.
     noisy
-        (k,) its noisy counts, in standard deviations.
+        (k,) noisy counts, in standard deviations of the noise.
     rows
-        Number of rows, in standard deviations.
+        Number of rows, in standard deviations of the noise.
     y, which, held
-        (c,) counts that stand for all, (k,) which of them stands for each, and (c,) how many bins each stands for.
+        (c,) representative count of each class, (k,) class of each bin, and (c,) number of bins in each class.
     """
 
     histogram: NoisyHistogram
@@ -135,19 +130,22 @@ class _Classes(NamedTuple):
     held: FloatArray
 
     @classmethod
-    def of(cls, histogram: NoisyHistogram) -> _Classes:
-        """Return a histogram in stddevs of its noise, with bins of like counts in classes if there are many bins."""
+    def of(cls, histogram: NoisyHistogram) -> _ClassedHistogram:
+        """Return a histogram in stddevs of its noise; with many bins, bins of nearly equal counts share a class."""
         noisy, rows = histogram.counts / histogram.stddev, histogram.total / histogram.stddev
         y, which = _classes(noisy)
         return cls(histogram, noisy, rows, y, which, np.bincount(which, minlength=len(y)).astype(np.float64))
 
     @property
     def laws(self) -> int:
-        """How many exponential laws the prior has: of means 1/2, 1, 2, ... stddevs of noise, up to all rows."""
+        """Number of exponential laws in the prior, with means 1/2, 1, 2, ... stddevs of noise, up to all rows."""
         return 2 + max(0, math.ceil(math.log2(self.rows)))
 
     def estimate(self, quantiles: FloatArray, evidence: FloatArray) -> SeparateBins:
-        """Return each bin's estimated rows, scaled to the right sum, and evidence, from the values of classes, (c,) each."""
+        """Return each bin's estimated rows and evidence from its class's quantile and evidence, (c,) each.
+
+        Quantiles are in stddevs of the noise.  The estimated rows are scaled to the histogram's number of rows.
+        """
         found = quantiles[self.which]
         moved = np.where(found > 0, np.maximum(found + self.noisy - self.y[self.which], 0.0), 0.0)
         held_now, (counts, _, total) = float(moved.sum()), self.histogram
@@ -156,9 +154,10 @@ class _Classes(NamedTuple):
 
 
 def _classes(noisy: FloatArray) -> tuple[FloatArray, IntArray]:
-    """Return representative counts, (c,), and which of them stands for each bin, (k,); all in stddevs of the noise.
+    """Return the representative count of each class, (c,), and the class of each bin, (k,).
 
-    This saves time with more than `MOST_BINS` bins; of fewer each stands for itself.
+    Counts are in stddevs of the noise.  Classes save time in histograms of more than `MOST_BINS` bins; with fewer, each
+    bin is its own class.
     """
     if len(noisy) <= MOST_BINS:
         return noisy, np.arange(len(noisy))
@@ -166,8 +165,8 @@ def _classes(noisy: FloatArray) -> tuple[FloatArray, IntArray]:
     return np.sinh(code / FINENESS), which
 
 
-def _batches(classed: Sequence[_Classes]) -> Iterator[list[int]]:
-    """Yield positions of histograms to be estimated in one array, of equally many laws and about as many classes."""
+def _batches(classed: Sequence[_ClassedHistogram]) -> Iterator[list[int]]:
+    """Yield positions of histograms to be estimated in one array: equally many laws, and about as many classes."""
     alike: dict[tuple[int, int], list[int]] = defaultdict(list)
     for i, one in enumerate(classed):
         alike[one.laws, (len(one.y) - 1).bit_length()].append(i)
@@ -176,13 +175,13 @@ def _batches(classed: Sequence[_Classes]) -> Iterator[list[int]]:
         yield from (members[first : first + most] for first in range(0, len(members), most))
 
 
-def _estimates(classed: Sequence[_Classes]) -> Iterator[tuple[SeparateBins, SeparateBins]]:
+def _estimates(classed: Sequence[_ClassedHistogram]) -> Iterator[tuple[SeparateBins, SeparateBins]]:
     """Yield the two estimates of each histogram; all have equally many laws, so that arrays hold them together.
 
-    The first prior has exponential laws alone, the second normal ones, too.
+    The first estimate has a prior of exponential laws, the second a prior of exponential and normal laws.
     """
     m, c, laws = len(classed), max(len(one.y) for one in classed), classed[0].laws
-    y, held = np.zeros((2, m, c))  # classes that are missing hold no bins
+    y, held = np.zeros((2, m, c))  # padding: classes without bins
     for i, one in enumerate(classed):
         y[i, : len(one.y)], held[i, : len(one.y)] = one.y, one.held
     sizes = np.asarray(0.5 * 2.0 ** np.arange(laws), np.float64)
@@ -194,10 +193,10 @@ def _estimates(classed: Sequence[_Classes]) -> Iterator[tuple[SeparateBins, Sepa
     used[0, :, laws + 1 :] = False  # the first prior has no normal laws
     each = np.where(used[..., None], density, -np.inf)
     top = each.max(axis=2)
-    chances, likelihood = _priors(np.exp(each - top[:, :, None]), held, used)
+    chances, likelihood = _fit_priors(np.exp(each - top[:, :, None]), held, used)
     start = np.maximum(y - REACH, 0.0)
     places = start[..., None] + np.linspace(0, 1, PLACES) * (np.maximum(y, 0.0) + REACH - start)[..., None]
-    beyond = _chances_beyond(places, chances[:, :, 1:], centre, spread, cut)
+    beyond = _tail_chances(places, chances[:, :, 1:], centre, spread, cut)
     rows = np.array([one.rows for one in classed])
     found = _common_quantiles(np.broadcast_to(places, beyond.shape), beyond, held, rows)
     evidence = top + np.log(likelihood)
@@ -213,14 +212,14 @@ def _exponential(y: FloatArray, means: FloatArray) -> tuple[FloatArray, FloatArr
     Parameters
     ----------
     y
-        (m, c) counts.
+        (m, c) noisy counts of the classes of m histograms.
     means
-        (laws,).
+        (laws,) means of the exponential laws.
 
     Returns
     -------
-    The logarithm of their density against the one in empty bins, before the posterior is cut off at 0, (m, laws, c); and
-    the posterior, a normal law so cut off: its centre and its standard deviation, (m, laws, c) each.
+    The log density of the counts against empty bins, before the posterior is cut off at 0, (m, laws, c); and the centre
+    and the stddev of the posterior, a normal law that is cut off at 0, (m, laws, c) each.
     """
     centre = y[:, None] - 1 / means[:, None]
     density = 0.5 * (centre**2 + math.log(2 * math.pi)) - np.log(means)[:, None]
@@ -228,9 +227,10 @@ def _exponential(y: FloatArray, means: FloatArray) -> tuple[FloatArray, FloatArr
 
 
 def _normal(y: FloatArray, means: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return what `_exponential` does, under normal laws of these means and standard deviations `HEAP` times them.
+    """Return the same results as `_exponential`, for normal laws of these means and stddevs of `HEAP` times the mean.
 
-    That is the log density of counts against empty bins, and the posterior's centre and stddev, (m, laws, c) each.
+    The results are the log density of counts against empty bins, and the posterior's centre and stddev, (m, laws, c)
+    each.
     """
     mean, y = means[:, None], y[:, None]
     variance = (HEAP * mean) ** 2
@@ -239,24 +239,28 @@ def _normal(y: FloatArray, means: FloatArray) -> tuple[FloatArray, FloatArray, F
     return density, centre, np.broadcast_to(np.sqrt(variance / (1 + variance)), centre.shape)
 
 
-def _priors(likelihoods: FloatArray, held: FloatArray, used: BoolArray) -> tuple[FloatArray, FloatArray]:
+def _fit_priors(likelihoods: FloatArray, held: FloatArray, used: BoolArray) -> tuple[FloatArray, FloatArray]:
     """Fit the component weights of many mixture priors at once, by expectation-maximization.
+
+    The bins of one histogram share a mixture, so each class of bins counts as often as it has bins.  `PSEUDO` bins are
+    added to each component.  Arrays begin with the axes of priors and of m histograms, written as (...).
 
     Parameters
     ----------
     likelihoods
-        (..., laws, c) of each class of bins under each law, relative to the largest; 0 under laws that are not used.
+        (..., laws, c) likelihood of each class's count under each law, relative to the largest; 0 under laws that the
+        mixture does not have.
     held
-        (m, c) bins of each class.
+        (m, c) number of bins in each class.
     used
-        (..., laws) whether a mixture has the law.
+        (..., laws) whether the mixture has the law.
 
     Returns
     -------
-    (..., laws, c) the chance of each law for each class of bins, and (..., c) their likelihood.
+    (..., laws, c) posterior chance of each law for each class, and (..., c) likelihood of each class's count.
     """
     pseudo = PSEUDO * used
-    bins = held.sum(axis=-1)[:, None] + pseudo.sum(axis=-1, keepdims=True)  # so many there are with the pseudo-counts
+    bins = held.sum(axis=-1)[:, None] + pseudo.sum(axis=-1, keepdims=True)  # pseudo-counts included
     shares = used / used.sum(axis=-1, keepdims=True)
     for _ in range(STEPS):
         mixed = (shares[..., None, :] @ likelihoods)[..., 0, :]
@@ -266,32 +270,32 @@ def _priors(likelihoods: FloatArray, held: FloatArray, used: BoolArray) -> tuple
     return joint / whole[..., None, :], whole
 
 
-def _chances_beyond(
+def _tail_chances(
     places: FloatArray, chances: FloatArray, centre: FloatArray, spread: FloatArray, cut: FloatArray
 ) -> FloatArray:
-    """Return the posterior chance that a bin's count is larger than each of some places, (mixtures, m, c, places).
+    """Return the posterior chance that a bin's count is larger than each of some values, (mixtures, m, c, places).
 
-    Quantiles of the counts are found by it.
+    The quantiles of the counts are computed from these chances.
 
     Parameters
     ----------
     places
-        (m, c, places) counts.
+        (m, c, places) values, in stddevs of the noise.
     chances
-        (mixtures, m, laws, c) the chance of each law but the law of empty bins.
+        (mixtures, m, laws, c) posterior chance of each law except the law of empty bins.
     centre, spread
-        (m, laws, c) of the posterior under each law, a normal law cut off at 0.
+        (m, laws, c) centre and stddev of the posterior under each law, a normal law cut off at 0.
     cut
-        (m, laws, c) logarithm of the part of it that is not cut off.
+        (m, laws, c) logarithm of the normal law's probability above 0.
     """
     m, c, points = places.shape
-    likely = np.swapaxes((chances > UNLIKELY).any(axis=0), 1, 2)  # most laws are out of the question for most counts
+    likely = np.swapaxes((chances > UNLIKELY).any(axis=0), 1, 2)  # most laws are impossible for most counts
     i, k, law = np.nonzero(likely)
     tails = (centre[i, law, k][:, None] - places[i, k]) / spread[i, law, k][:, None]
     whole = cut[i, law, k]
     rare = whole < RARE
     some = log_ndtr(tails[rare]) - whole[rare][:, None]
-    ndtr(tails, out=tails)  # takes half of the time of its logarithm
+    ndtr(tails, out=tails)  # ndtr takes half of the time of log_ndtr
     tails /= np.exp(np.maximum(whole, RARE))[:, None]
     tails[rare] = np.exp(some)
     np.minimum(tails, 1.0, out=tails)
@@ -302,29 +306,29 @@ def _chances_beyond(
 
 
 def _common_quantiles(places: FloatArray, beyond: FloatArray, held: FloatArray, rows: FloatArray) -> FloatArray:
-    """Return each class's posterior quantile at one common level of its histogram, (..., m, c).
+    """Return each class's posterior quantile at one common level of its histogram, (..., m, c), in stddevs of noise.
 
-    The level is chosen so that the quantiles sum to the number of rows.  Such estimates have the least expected total
+    The level is chosen so that the quantiles sum to the number of rows.  These estimates have the least expected total
     variation distance.
 
     Parameters
     ----------
     places
-        (..., m, c, places) counts, increasing in even steps.
+        (..., m, c, places) values, increasing in even steps.
     beyond
-        (..., m, c, places) the chance that a bin's count is larger, decreasing.
+        (..., m, c, places) chance that a bin's count is larger than the value, decreasing.
     held
-        (m, c) bins of each class.
+        (m, c) number of bins in each class.
     rows
-        (m,) what they hold together.
+        (m,) number of rows of each histogram, in stddevs of its noise.
     """
     last = places.shape[-1] - 1
     start, step = places[..., 0], (places[..., -1] - places[..., 0]) / last
-    ends = np.concatenate([beyond, np.full((*beyond.shape[:-1], 1), -1.0)], axis=-1)  # no level is below the end
+    ends = np.concatenate([beyond, np.full((*beyond.shape[:-1], 1), -1.0)], axis=-1)  # -1 is below every level
     chances, first = ends.ravel(), np.arange(start.size).reshape(start.shape) * (last + 2)
 
     def quantiles(log_odds: FloatArray) -> FloatArray:
-        """Return the quantile of each class of bins at the level of its histogram, (..., m, c)."""
+        """Return the quantile of each class at the level of its histogram, (..., m, c)."""
         level = (1 / (1 + np.exp(-log_odds)))[..., None]
         after = (ends <= level[..., None]).argmax(axis=-1)
         at = first + np.minimum(np.maximum(after, 1), last)
@@ -333,24 +337,24 @@ def _common_quantiles(places: FloatArray, beyond: FloatArray, held: FloatArray, 
         return np.where(after == 0, start, start + (at - first - 1 + part) * step)
 
     def too_many(log_odds: FloatArray) -> FloatArray:
-        """Return by how many rows the quantiles are too many, (..., m): the lower the level, the larger they are."""
+        """Return the excess of the quantiles' sum over the number of rows, (..., m); it falls as the level rises."""
         return np.asarray((quantiles(log_odds) * held).sum(axis=-1) - rows, np.float64)
 
     return quantiles(_roots(too_many, np.full(start.shape[:-1], MOST_ODDS)))
 
 
 def _roots(function: Callable[[FloatArray], FloatArray], end: FloatArray) -> FloatArray:
-    """Return a root of each of many decreasing functions between -end and end, or the end that is nearer to one.
+    """Return a root of each of many decreasing functions between -end and end, or the end that is nearer to a root.
 
-    The quantile levels of many histograms are found by it.  Chandrupatla (1997): inverse quadratic interpolation where
-    that is safe, else bisection, of all at once.
+    The quantile levels of many histograms are such roots.  The method is Chandrupatla's (1997): inverse quadratic
+    interpolation where that is safe, else bisection, for all functions at once.
 
     Parameters
     ----------
     function
-        Takes an argument of each function and returns the values of all.
+        Takes an array with an argument for each function, and returns the array of their values.
     end
-        One for each function, > 0.
+        End of the interval of each function, > 0.
     """
     newest, other = -end, end.copy()
     high, low = function(newest), function(other)
@@ -368,7 +372,7 @@ def _roots(function: Callable[[FloatArray], FloatArray], end: FloatArray) -> Flo
         least = 0.5 * NEAR / np.maximum(np.abs(other - newest), NEAR)
         if np.all(least >= 0.5):
             return newest
-        with np.errstate(all="ignore"):  # where interpolation is not safe, its result is not taken
+        with np.errstate(all="ignore"):  # invalid where interpolation is unsafe; not used there
             apart, share = (newest - other) / (before - other), (high - low) / (value - low)
             inverse = high / (low - high) * value / (low - value) + (before - newest) / (other - newest) * high / (
                 value - high

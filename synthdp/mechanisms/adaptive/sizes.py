@@ -1,6 +1,6 @@
-"""Bins of numbers by their size, so that bounds far too wide cost little: finer towards 0, and none far beyond the values.
+"""Bins of numbers by size, so that bounds far too wide lose little accuracy: finer towards 0, none far out.
 
-The cuts depend on the declaration alone; which bins are filled is post-processing of noisy counts.
+The cuts depend on the declaration alone.  Which bins are filled is post-processing of noisy counts.
 """
 
 from __future__ import annotations
@@ -16,41 +16,37 @@ from synthdp.measurements import beyond_noise
 from synthdp.schema.column import Column
 
 FINEST = 32
-"""Bins of numbers shrink towards 0 until they have about this many grid points.  Derived: `OneWayTree.fan`, so that the
-next level splits the last one into single points.
-"""
+"""Width of the narrowest bins near 0, in grid points, about.  Derived: `OneWayTree.fan`, the number of parts of a split
+bin, so that the next depth splits a narrowest bin into single points."""
 
 AN_OCTAVE = 2
-"""Number of bins from a number to its double, where bins grow with the size of numbers.  More tell sizes apart more
-finely, with fewer rows in a bin against the same noise.  Tuned; no sweep is on record.
-"""
+"""Number of bins from a number to its double, where bins grow with the size of numbers.  A larger value separates sizes
+more finely, with fewer rows in a bin against the same noise.  Tuned; no sweep is on record."""
 
 _PARTS = tuple(part / AN_OCTAVE for part in range(AN_OCTAVE))
-"""Where the bins between a number and its double begin, in octaves (log2). Derived."""
+"""Starts of the bins between a number and its double, in octaves (log2).  Derived."""
 
 WINDOWS = (1, 2, 4, 8, 16, 32)
-"""Numbers of neighbouring bins that are tested together for rows: a thin tail may show only in a sum.  A grid: its
-steps of two are a tolerance.
-"""
+"""Numbers of neighbouring bins that are tested together for rows, since a thin tail may be significant only as a sum.
+A grid: its steps of two are a tolerance."""
 
 REACH = 4.0
-"""Rows are assumed to lie within this multiple of the distance from 0 to the outermost clearly filled bins; what
-noise puts beyond is removed.  A larger one keeps rows of noise far out, a smaller one cuts thin tails.  Tuned on
-sixteen skewed laws (benchmarks/utility/skewed.py).
-"""
+"""Rows are assumed to lie within this multiple of the distance from 0 to the outermost significant bins.  Counts of
+bins beyond it are removed as noise.  A larger value keeps rows of noise far out, a smaller one cuts thin tails.  Tuned
+on sixteen skewed laws (benchmarks/utility/skewed.py)."""
 
 
 def cut_by_size(column: Column, starts: IntArray) -> IntArray:
-    """Return the first grid points of bins, where bins near 0 are as narrow as their numbers are small.
+    """Return the first grid points of a column's bins, (bins,), which near 0 are as narrow as their numbers are small.
 
-    So bounds that are far too wide lose little precision.
+    So bounds that are far too wide lose little accuracy.
 
     Parameters
     ----------
     column
-        With bounds, or levels, which are left as they are.
+        The column.  The bins of a column without bounds, such as a column of levels, stay as they are.
     starts
-        (k,) first grid points of equal bins over its regular ones, increasing from 0.
+        (k,) first grid points of equal bins over the regular grid points, increasing from 0.
     """
     if not _has_sizes(column):
         return starts
@@ -65,39 +61,39 @@ def cut_by_size(column: Column, starts: IntArray) -> IntArray:
 
 
 def filled_range(counts: FloatArray, threshold: float) -> tuple[int, int]:
-    """Return the range of bins, as (first, end), that hold more rows than noise explains; (k, 0) if none does.
+    """Return the range of bins, as (first, end), that hold more rows than noise explains; (k, 0) if no bin does.
 
     Parameters
     ----------
     counts
-        (k,) noisy counts.
+        (k,) noisy counts, in rows.
     threshold
-        A bin with more rows is filled, and neighbours whose sum exceeds this times the root of their number.
+        A bin is filled if its count exceeds this number of rows.  A window of neighbouring bins is filled if their sum
+        exceeds it times the root of their number.
     """
     first, last = len(counts), 0
     for width in (one for one in WINDOWS if one <= len(counts)):
         filled = np.flatnonzero(np.convolve(counts, np.ones(width), mode="valid") > threshold * np.sqrt(width))
-        outside = filled[(filled >= last) | (filled + width <= first)]  # a window over what is known adds nothing
+        outside = filled[(filled >= last) | (filled + width <= first)]  # windows inside the range add nothing
         if len(outside):
             first, last = min(first, int(outside[0])), max(last, int(outside[-1]) + width)
     return first, last
 
 
 def far_beyond(axis: Axis, counts: FloatArray, stddev: float) -> BoolArray:
-    """Return which bins lie far outside of the clearly filled ones, (axis.size,), to be set to 0.
+    """Return which bins lie far outside of the significant bins, (axis.size,), whose counts are to be set to 0.
 
-    All False if no bin is filled, and for columns whose numbers are no sizes.
-
-    Noise there would move averages further than the few rows that may be lost.
+    All are False if no bin is significant, and in columns without sizes, such as dates and levels.  Noise in far bins
+    would change averages by more than the loss of the few rows that may lie there.
 
     Parameters
     ----------
     axis
-        The bins.
+        The bins of a first histogram.
     counts
-        (axis.size,) their noisy counts.
+        (axis.size,) noisy counts of the bins, in rows.
     stddev
-        Standard deviation of their noise, in rows.
+        Standard deviation of the noise of a count, in rows.
     """
     none = np.zeros(axis.size, np.bool_)
     inside = np.flatnonzero(axis.starts < axis.grid.regular)
@@ -118,14 +114,14 @@ def far_beyond(axis: Axis, counts: FloatArray, stddev: float) -> BoolArray:
 
 
 def _has_sizes(column: Column) -> bool:
-    """Return whether a column has numbers or lengths, and no declared classes: only then bins grow with their size."""
+    """Return whether a column has numbers or lengths, and no declared classes: only then do bins grow with size."""
     return column.quantity in ("number", "length") and not column.class_ends()
 
 
 def _zero(column: Column) -> float:
-    """Return the grid position of the value 0 relative to the lower bound, in grid steps, towards which bins shrink.
+    """Return the grid position of the value 0 relative to the lower bound, in grid steps; bins shrink towards it.
 
-    It is negative if 0 is below the lower bound.
+    The position is negative if 0 is below the lower bound.
     """
     lower, upper = bounds_of(column)
     return -lower / max(upper - lower, 1e-300) * grid_of(column).steps

@@ -1,8 +1,8 @@
-"""Wide tables: one screening of all pairs of columns at few cells each, then all tables that pay, in one batch.
+"""Wide tables: one screening of all pairs of columns over few bins each, then one batch of all tables that gain enough.
 
-Where columns are many, most pairs of them have nothing to do with each other, and those that have are many more than one
-tree holds.  Every pair that stands out of the screening's noise is measured; what stands out of its own table's noise
-makes groups of related columns, which `fit_components` fits one after the other.
+Where columns are many, most pairs of columns are unrelated.  The related pairs are still more than one junction tree
+holds.  Every pair with a significant score is considered for measuring.  The tables with a significant interaction join
+columns to connected components, which `fit_components` fits one after the other.
 """
 
 from __future__ import annotations
@@ -31,47 +31,45 @@ from synthdp.queries.marginals import Marginals
 
 WIDE = 128
 """Tables with more columns than this are measured and fitted in the cheaper way for wide tables.  A safety limit of
-time.
-"""
+time."""
 
 SCREENED_CELLS = 3000
-"""Most cells of all columns together, beyond the first of each, when all pairs are scored.  A safety limit: time grows
-with its square.
-"""
+"""Most screening bins of all columns together, not counting the first of each column.  A safety limit of time, which
+grows with the square of this number."""
 
 MOST_BUCKETS = 8
-"""Most buckets that a column's groups are merged into when all pairs of a wide table are scored.  More show finer
-relations, but chance and noise make larger distances over more cells.  Tuned; no sweep is on record.
-"""
+"""Most screening bins into which a column's coarse bins are merged when all pairs of a wide table are scored.  More
+bins show finer relations, but chance and noise make larger distances over more cells.  Tuned; no sweep is on record."""
 
 CANDIDATES = 24
-"""At most this many pairs per column are considered for measuring, those with the best scores.  A safety limit of time.
-"""
+"""Most pairs per column, on average, that are considered for measuring: the pairs with the best scores.  A safety limit
+of time."""
 
 CLEAR = 5.0
-"""A measured relation is kept for the fit if its sum of squares exceeds what noise and chance make by this many
-standard deviations.  A larger one loses weaker relations, a smaller one fits more that are noise.
-"""
+"""Least excess of a measured interaction that is kept for the fit, in standard deviations.  The excess is its sum of
+squares beyond the part that noise and chance explain.  A larger value loses weaker relations; a smaller one fits more
+noise.  Not measured."""
 
 CELLS_A_COLUMN = 2_000
-"""Most cells of the junction tree of a group of related columns, per column in it.  A safety limit of time."""
+"""Most cells of a connected component's junction tree, per column of the component.  A safety limit of time."""
 
 
 def measure_wide(known: Knowledge, account: Curator, workload: Workload, *, screen: float | None) -> Knowledge:
-    """Score all pairs of a wide table at few cells each, and measure the tables of the pairs that pay, in one batch.
+    """Score all pairs of a wide table over few bins each, and measure the tables that gain enough, in one batch.
 
-    Costs all that is left where a pair pays, else what the scores cost, for the curator's neighbours.
+    Costs all of the remaining budget if any pair gains more than its noise hides, else the cost of the scores, for the
+    curator's neighbours.
 
     Parameters
     ----------
     known
-        Noisy estimates of every column, and the rest of the budget.
+        Noisy estimates of every column, and the remaining budget.
     account
         The curator that answers.
     workload
         The workload; pairs of weight 0 are not measured.
     screen
-        Part of what is left that goes to the screening; ``None`` to decide by its noise.
+        Fraction of the remaining budget that goes to the screening; ``None`` to decide by its noise.
     """
     known = replace(known, in_groups=True)
     columns = [j for j, size in enumerate(known.domain.shape) if size > 1 and workload.weight((j,)) > 0]
@@ -99,9 +97,9 @@ def measure_wide(known: Knowledge, account: Curator, workload: Workload, *, scre
 
 
 def screening_queries(known: Knowledge, columns: Sequence[int], margins: Sequence[FloatArray]) -> PairDistances:
-    """Return the query of how far all pairs of some columns are from independence, over a few buckets of each.
+    """Return the query of all pairs' L1 distances from independence, over a few screening bins of each column.
 
-    Buckets merge a column's groups, so that cells are well filled.
+    Screening bins merge a column's coarse bins, so that cells are well filled.
     """
     most = int(np.clip(1 + SCREENED_CELLS // len(columns), 2, MOST_BUCKETS))
     axes, expected = [], []
@@ -114,9 +112,10 @@ def screening_queries(known: Knowledge, columns: Sequence[int], margins: Sequenc
 
 
 def whole_margins(margins: Sequence[FloatArray], denominator: int) -> tuple[IntArray, ...]:
-    """Return margins of one sum, (groups,) each, as whole multiples of 1 / ``denominator`` of equal sums of at least 1.
+    """Return margins as whole numbers of 1 / ``denominator`` rows, (bins,) each, all with the same sum of at least 1.
 
-    Distances from their products are then whole numbers, as exact noise needs.
+    ``margins`` holds estimated rows, with one common sum.  As exact noise needs, distances from products of the whole
+    numbers are whole numbers, too.  The common sum makes each product a table with the right number of rows.
     """
     total = max(1, round(float(margins[0].sum()) * denominator))
     found = []
@@ -128,41 +127,41 @@ def whole_margins(margins: Sequence[FloatArray], denominator: int) -> tuple[IntA
 
 
 def buckets(margin: FloatArray, most: int, *, ordered: bool) -> IntArray:
-    """Merge a column's groups into two or more buckets, about equally filled, and return the bucket of each, (groups,).
+    """Return the screening bin of each coarse bin of a column, (coarse bins,): two or more, about equally filled.
 
-    Buckets of an ordered column hold neighbours.  Where one group holds nearly all rows, it is one bucket and the rest
-    the other.
+    Screening bins of an ordered column hold neighbours.  If one coarse bin holds nearly all rows, it is one screening
+    bin, and all others together are the other.
 
     Parameters
     ----------
     margin
-        (groups,) estimated rows of two or more groups.
+        (coarse bins,) estimated rows of two or more coarse bins.
     most
-        Most buckets, >= 2.
+        Most screening bins, >= 2.
     ordered
-        Whether a bucket is to hold neighbours.
+        Whether a screening bin has to hold neighbours.
     """
     if len(margin) <= most:
         return np.arange(len(margin))
     if ordered:
         middle = np.cumsum(margin) - margin / 2
         part = middle / max(float(margin.sum()), 1e-300)
-        found = np.minimum(most * part, most - 1).astype(np.int64)  # empty groups at the end lie at the very end
+        found = np.minimum(most * part, most - 1).astype(np.int64)  # an empty last bin would get `most`
     else:
         found, filled = np.zeros(len(margin), np.int64), np.zeros(most)
         for group in np.argsort(-margin, kind="stable"):
             found[group] = int(np.argmin(filled))
             filled[found[group]] += margin[group]
     numbered = np.unique(found, return_inverse=True)[1].astype(np.int64)
-    if numbered.max() == 0:  # one group holds nearly all
+    if numbered.max() == 0:  # one coarse bin holds nearly all rows
         numbered = (np.arange(len(margin)) != int(np.argmax(margin))).astype(np.int64)
     return numbered
 
 
 def standing_out(distances: FloatArray, stddev: float, *, most: int) -> IntArray:
-    """Return positions of the noisy distances that exceed noise, the largest first, at most ``most``.
+    """Return positions of the significant noisy distances, the largest first, at most ``most``.
 
-    The threshold is such that noise alone passes at most about one for every two columns.
+    Noise alone exceeds the threshold in at most about one pair for every two columns.
     """
     columns = math.sqrt(2 * len(distances)) + 1
     threshold = stddev * math.sqrt(2 * math.log(max(columns, 8.0) / 2))
@@ -173,20 +172,20 @@ def standing_out(distances: FloatArray, stddev: float, *, most: int) -> IntArray
 def worth_measuring(
     errors: dict[Clique, float], margins: Sequence[FloatArray], workload: Workload, budget: BudgetAllocation
 ) -> list[Clique]:
-    """Choose the pairs whose tables, measured with equal noise, together gain most beyond what their noise hides.
+    """Choose the pairs whose tables, measured with equal noise, together gain most beyond the error that noise hides.
 
-    Empty where no pair gains anything.
+    The list is empty if no pair gains anything.
 
     Parameters
     ----------
     errors
-        For each candidate how far its table is from independence, in rows.
+        For each candidate the L1 distance of its table from independence, in rows.
     margins
-        The estimated rows in the groups of each column.
+        (coarse bins,) estimated rows of each column.
     workload
-        The workload, by which tables are weighted.
+        The workload, whose weights multiply the gains.
     budget
-        The largest cost of all tables together.
+        The remaining budget, which all tables together may cost.
     """
     if not errors:
         return []
@@ -207,9 +206,10 @@ def worth_measuring(
 
 
 def _measure(known: Knowledge, account: Curator, cliques: Sequence[Clique], margins: Sequence[FloatArray]) -> Knowledge:
-    """Measure all chosen tables with equal noise and all that is left.
+    """Measure all chosen tables with equal noise for the whole remaining budget, and return the plan's new state.
 
-    Keep for the fit the tables that stand out of their noise.
+    Only tables with a significant interaction are kept for the fit.  Costs the remaining budget, for the curator's
+    neighbours.
     """
     queries = Marginals(known.domain, tuple(cliques))
     cost, left = known.left.take(known.left.share)
@@ -233,18 +233,19 @@ def _measure(known: Knowledge, account: Curator, cliques: Sequence[Clique], marg
 
 
 def interaction_strength(table: NoisyTable, shape: Sequence[int], *, total: float) -> float:
-    """Return the sum of squares of a pair's interaction beyond noise and chance, in squared rows; 0 if they explain it.
+    """Return the sum of squares of a pair's interaction beyond noise and chance, in squared rows.
 
-    Only tables above 0 are fitted, and the strongest join the tree first.
+    It is 0 if noise and chance explain the interaction, by `CLEAR`.  Only tables above 0 are fitted, and the strongest
+    join the junction tree first.
 
     Parameters
     ----------
     table
-        A table of two columns.
+        A noisy table of two columns.
     shape
-        Number of groups of each column.
+        Number of coarse bins of each column.
     total
-        Estimated number of rows: their cells scatter by chance, too.
+        Estimated number of rows, which determines the chance variance of a cell.
     """
     counts = table.counts.reshape([shape[j] for j in table.clique])
     centred = counts - counts.mean(axis=0) - counts.mean(axis=1, keepdims=True) + counts.mean()
@@ -257,19 +258,19 @@ def interaction_strength(table: NoisyTable, shape: Sequence[int], *, total: floa
 def plan_components(
     strengths: dict[Clique, float], base: Sequence[Clique], shape: Sequence[int]
 ) -> tuple[list[Clique], list[Clique]]:
-    """Split measured pairs into those inside and those outside of junction trees, one tree per group of columns.
+    """Split measured pairs into pairs inside and outside of junction trees, one tree per connected component.
 
-    In each group pairs that join what nothing joins yet come first, the strongest first (Chow and Liu 1968).  Then come
-    the others as long as the tree stays small.
+    In each component a spanning forest of the strongest pairs comes first (Chow and Liu 1968).  Further pairs join the
+    tree as long as it stays small (`CELLS_A_COLUMN`).
 
     Parameters
     ----------
     strengths
-        Strength of each measured pair.
+        Strength of each measured pair, in squared rows; see `interaction_strength`.
     base
-        Cliques that are in a tree already.
+        Cliques that are in a junction tree already.
     shape
-        Number of groups of each column.
+        Number of coarse bins of each column.
     """
     tree: list[Clique] = []
     off_tree: list[Clique] = []
@@ -297,7 +298,7 @@ def plan_components(
 def related(cliques: Sequence[Clique], columns: int) -> list[Clique]:
     """Return the connected components of columns joined by cliques; columns in no clique are left out.
 
-    Each is fitted on its own.
+    Each component is fitted on its own.
     """
     group: dict[int, set[int]] = {}
     for clique in cliques:
