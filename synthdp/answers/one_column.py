@@ -174,7 +174,10 @@ def _excess_errors(
 
 
 def _sum_variances(leaves: FineBinCounts, found: IntArray, share: FloatArray, masks: BoolArray) -> FloatArray:
-    """Return the error variances of the rows of the parts in each mask, (masks,).
+    """Return the error variances of counts that are sums of parts of fine bins, (masks,), in squared rows.
+
+    The first term is the noise of the fine bins' counts.  The second is the chance by which a fine bin's rows fall into
+    the summed parts.  It is binomial, as rows of a fine bin are taken as independent.
 
     Parameters
     ----------
@@ -192,7 +195,7 @@ def _sum_variances(leaves: FineBinCounts, found: IntArray, share: FloatArray, ma
 
 
 def leaf_parts(axis: Axis) -> tuple[IntArray, IntArray]:
-    """Return the fine bin of each grid point, with fine bins divided at special values between their numbers.
+    """Return the parts of fine bins that grid points lie in; fine bins are divided at special values.
 
     Quantiles need the parts, because a special value such as -1 has a place in the order of values.
 

@@ -20,21 +20,22 @@ Key = tuple[int, str]
 """Position of a table, and an attribute."""
 
 LEAST = 1e-300
-"""Below it a weight is none, so that no ratio to it is taken.  A numerical tolerance."""
+"""Smallest probability, up to a common factor, of rows that end elsewhere than on a single day.  Below it, no ratio to
+it is formed, so that none overflows.  A numerical tolerance."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DaysToHeaps:
-    """Single days that are cells of their own, and the days that lead there.
+    """Second days of a rule that have a cell of their own, and the numbers of days that lead to each day.
 
     Parameters
     ----------
     barrier
-        The rule that gives the possible second days, from the first day and the days between.
+        The rule that restricts second days, given the first day and the days between.
     single
-        (cells of the second day,) which are single days.
+        (cells of the second day,) whether the cell is a single day.
     possible
-        (cells of the first day, cells of the days, cells of the second day) as the barrier says.
+        (cells of the first day, cells of the days, cells of the second day) whether the rule allows the combination.
     """
 
     barrier: Barrier
@@ -52,19 +53,20 @@ class DaysToHeaps:
         return self.barrier.table, self.barrier.attribute
 
     def logarithms(self, likely: FloatArray, first: IntArray, group: IntArray, related: FloatArray) -> FloatArray:
-        """Return what is added to the logarithms of the days, (rows, cells of the days), for rows on single days.
+        """Return terms for the days' log-probabilities, (rows, cells of the days), for rows on single days.
 
-        It is the logarithm of how many rows have the days, for each that ends elsewhere than on a single day; 0 where
-        none ends elsewhere.
+        A term is the logarithm of a ratio, by cell of the days.  The ratio is the probability of all second days to the
+        probability of second days other than single days.  The term is 0 where only single days are possible.
 
         Parameters
         ----------
         likely
-            (rows, cells of the second day) how likely they are, whatever the days.
+            (rows, cells of the second day) probability of each second day, whatever the days between.
         first, group
             (rows,) cell of the first day, and group of periods.
         related
-            (groups of periods, cells of the days, cells of the second day) how many times as likely they are together.
+            (groups of periods, cells of the days, cells of the second day) factor on the joint probability, relative to
+            independence.
         """
         found = np.zeros((len(first), self.possible.shape[1]))
         place = first * len(related) + group
@@ -77,9 +79,9 @@ class DaysToHeaps:
 
 
 def days_to_heaps(layout: Layout, barriers: Iterable[Barrier]) -> Mapping[Key, DaysToHeaps]:
-    """Return by table and days the second days that are cells of their own, where other cells hold several days.
+    """Return, by table and days between, the second days that are cells of their own; other cells hold several days.
 
-    Many rows may end on such a day, and days that lead there must then be drawn more often.
+    Many rows may end on a single day, and days between that lead there must then be drawn more often.
     """
     found = {}
     for barrier in barriers:

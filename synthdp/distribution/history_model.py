@@ -495,7 +495,8 @@ class _Pass:
     def _given(self, law: _Law, k: int, index: IntArray, sums: Mapping[str, IntArray], *, back: int) -> IntArray:
         """Return the position on the first axis of factor ``k``'s table for some rows, (rows of ``index``,).
 
-        It is the group of the values that the law is conditioned on.  ``back`` is how many rows earlier these are.
+        The position is the group of the conditioning values.  The factor of a triple conditions on two attributes, so
+        their groups are combined to one.  The conditioning row is ``back`` rows before each row.
         """
         table = law.of.factors[k].table
         if table.kind is not Kind.TRIPLE:
@@ -510,8 +511,22 @@ class _Pass:
     ) -> IntArray:
         """Return the group of a two-attribute table's conditioning attribute for some rows, (rows of ``index``,).
 
-        For tables of equal values it is the earlier row's cell.  In tables of the period given the row before
+        For tables of equal values it is the conditioning row's cell.  In tables of the period given the row before
         (`Kind.ENTRY`), a first row has an extra group, after all others.
+
+        Parameters
+        ----------
+        table
+            The two-attribute table.
+        above
+            (rows,) group of an ancestor row's attribute; ``None`` if the conditioning row is in the same table.
+        index
+            Positions of the rows.
+        sums
+            By attribute, (2, rows) sum and number of ranks over the earlier rows of a row's parent, for conditioning on
+            a mean rank.
+        back
+            The conditioning row is this many rows before each row; used for sibling rows and for equal values.
         """
         rows = self.persons.tables[self.table]
         if above is not None:

@@ -100,7 +100,8 @@ SWEEPS = 30
 """Iterations of proportional fitting of a table to its margins.  A safety limit of time."""
 
 ROUNDS, STRONGEST = 8, 12.0
-"""Most Gauss-Newton steps when an association is fitted, and the bound on its parameters.  Numerical tolerances."""
+"""ROUNDS is the largest number of Gauss-Newton steps when an association is fitted.  STRONGEST bounds its parameters,
+which are added to logarithms of counts: exp(12) is about 160 000, so no count overflows.  Numerical tolerances."""
 
 LEAST_GROUPS = 3
 """An association is fitted only to numbers with at least this many groups.  Fewer groups have hardly more cells than

@@ -314,7 +314,11 @@ def _checksum(text: str) -> int:
 
 
 def _tried(counts: Mapping[str, int]) -> list[str]:
-    """Return the texts of `TRIED` rows, spread evenly over all rows in the order of ``counts``, or [] for fewer texts."""
+    """Return the texts of `TRIED` rows, at even distances among all rows in the order of ``counts``.
+
+    A frequent text may occur several times.  The list is empty for at most `TRIED` different texts, since formats are
+    then tried on all texts at once.
+    """
     if len(counts) <= TRIED:
         return []
     texts, ends = list(counts), np.cumsum([*counts.values()])

@@ -25,13 +25,13 @@ LEAST_SIGMA = 2**20
 than continuous noise."""
 
 THRESHOLDS_SHARE = 0.1
-"""Share of a promised delta for the thresholds by which discovery releases labels; the rest buys Gaussian noise.
-More finds rarer labels by lower thresholds, but leaves all counts more noise.
-"""
+"""Share of a promised delta for the thresholds by which discovery releases labels; the rest buys Gaussian noise.  A
+larger share finds rarer labels by lower thresholds, but leaves all counts more noise."""
 
 FINEST = 2**26
-"""Largest factor by which integers are multiplied before Gaussian noise, to make the noise finer than a row.  Sums up
-to 10^8 then still fit, and a resolution of 1/64 of the noise is fine enough."""
+"""Largest factor by which sums are multiplied before Gaussian noise is added, to make the steps of the noise finer than
+a row.  With this factor, sums up to 10^8 still lie below `noise.LARGEST_VALUE`, 2^53.  The least possible noise stddev
+is then `LEAST_SIGMA` / FINEST, 1/64 of a row.  A safety limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Calibration:
     noise
         The law on the multiplied vector.
     resolution
-        By which whole number the vector is multiplied first.
+        Whole number by which the vector is multiplied before noise is added.
     sensitivity
         Sensitivity of the vector before the noise, in the norm of the law, in whole numbers.
     """

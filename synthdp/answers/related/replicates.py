@@ -50,7 +50,7 @@ on an answer is scaled up again, as if it were proportional.  A numerical tolera
 TRIPLES, MOST_TRIPLES = 0.5, 40
 """TRIPLES is the assumed strength of three-attribute relations, as a fraction of the mean strength of pairs.  A larger
 value makes intervals wider than needed, a smaller one makes them miss the truth (tuned; not measured).  MOST_TRIPLES is
-the number of triples in each replicate, a safety limit of time."""
+the largest number of triples in each replicate, a safety limit of time."""
 
 GOING_ON = 2.0
 """Upper end of the uniform factor on the slope of a density inside a bin, which adjacent bins predict; its lower end is 0.
@@ -127,9 +127,9 @@ def matrix_of(table: PersonTable, persons: Persons) -> Sparse:
 
 
 def _changes(drawn: Drawn, known: MeasuredDatabase, base: FloatArray, rng: Generator, size: int) -> FloatArray:
-    """Return relative changes of persons' weights, (m, size), by random relations.
+    """Return relative changes of persons' weights, (persons, replicates), by random relations.
 
-    The relations stand for relations that were not measured.
+    The relations stand for relations that were not measured.  ``size`` is the number of replicates.
     """
     change = np.zeros((len(base), size))
     for measured in known.measured:
@@ -145,7 +145,7 @@ def _changes(drawn: Drawn, known: MeasuredDatabase, base: FloatArray, rng: Gener
 def _relation(
     table: PersonTable, persons: Persons, base: FloatArray, rng: Generator, size: int, *, strength: float, mean: bool
 ) -> FloatArray:
-    """Return relative changes of persons' weights, (m, size), that change a table with a given strength.
+    """Return relative changes of persons' weights, (persons, replicates), that change a table with a given strength.
 
     With ``mean``, the strength is the sum of absolute differences in persons, else the root mean square.  Two ordered
     attributes get a common linear trend, which makes up about half of their relation.  The rest is random values.
@@ -185,10 +185,11 @@ def _trend(grouping: Grouping | None, count: int) -> FloatArray:
 
 
 def _triples(persons: Persons, rng: Generator, size: int, strength: float) -> FloatArray:
-    """Return relative changes of persons' weights, (m, size), by random relations of three attributes.
+    """Return relative changes of persons' weights, (persons, replicates), by random relations of three attributes.
 
-    These stand for relations in tables that the release did not measure.  ``strength`` is a fraction of the persons; at
-    0 nothing changes.
+    The relations stand for unmeasured ones.  The sum of at most `MOST_TRIPLES` random triples is scaled up to all
+    triples.  ``size`` is the number of replicates.  ``strength`` is the stddev of the relative change that one triple
+    makes in a row; at 0 nothing changes.
     """
     change = np.zeros((len(persons), size))
     if strength <= 0:

@@ -355,7 +355,7 @@ class AdaptiveMarginals(HasPrivacyCost):
     def _pinned(self, columns: tuple[OneWay, ...]) -> list[frozenset[int]]:
         """Return, for each column, the fine bins that must not be merged with others.
 
-        Pinned are all places, and values that public totals name.
+        These fine bins are all places, and values that public totals name.
         """
         found = [frozenset(leaves) for leaves in self.public.pinned(columns)] or [frozenset[int]()] * len(columns)
         return [

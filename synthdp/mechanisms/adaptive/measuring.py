@@ -1,4 +1,4 @@
-"""The measuring stages of the plan: the tables of a batch, and a second measurement of the one-ways with what is left."""
+"""The measuring stages of the plan: the tables of a batch, and a second measurement of the one-ways."""
 
 from __future__ import annotations
 

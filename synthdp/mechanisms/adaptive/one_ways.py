@@ -42,8 +42,8 @@ The threshold is lower as bin borders do not fit the data there.  A smaller frac
 hold noise alone.  Tuned; no sweep is on record."""
 
 MOST_BINS = 1024
-"""Most bins of a first histogram.  A safety limit: finer bins hold little but noise, and deeper histograms find point
-masses."""
+"""Largest value of the setting ``bins``.  A safety limit: finer bins hold little but noise, and deeper histograms find
+point masses."""
 
 
 class MeasuredOneWays(NamedTuple):

@@ -172,7 +172,7 @@ class Refit:
 def _related(cliques: Sequence[Clique], columns: int) -> tuple[Clique, ...]:
     """Return the connected components of columns joined by cliques, sorted; a column in no clique is its own component.
 
-    In wide tables each component is fitted on its own.
+    Each component of a wide table is fitted on its own.
     """
     pairs = [(clique[0], j) for clique in cliques for j in clique[1:]]
     first, second = (np.array([pair[side] for pair in pairs], np.int64) for side in (0, 1))

@@ -100,8 +100,8 @@ def rounded(
     are (fine bins,).  ``None`` if noise explains all counts.
 
     Classes whose counts agree with an even spread, up to noise, share one likelihood.  A fine bin may have grid points
-    in overfilled classes only, such as a narrow bin between round values.  It holds noise, and loses rows to the
-    nearest other fine bins of its bin.
+    in overfilled classes only, such as a narrow bin between round values.  This fine bin holds noise, and loses rows to
+    the nearest other fine bins within the same bin of the first histogram.
 
     Parameters
     ----------

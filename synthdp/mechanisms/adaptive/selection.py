@@ -52,8 +52,8 @@ FEW_CELLS = 4096
 limit of memory."""
 
 MAX_REJECTIONS = 40
-"""After this many candidates found no place, no further candidate is tried for the junction tree.  Later candidates
-gain less, and each try takes time.  A safety limit of time."""
+"""Most candidates that are tried for the junction tree without finding room there or among the tables outside of it.
+Later candidates gain less, and each try takes time.  A safety limit of time."""
 
 
 KEPT = 0.2

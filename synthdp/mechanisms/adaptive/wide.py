@@ -30,8 +30,8 @@ from synthdp.queries.distances import PairDistances
 from synthdp.queries.marginals import Marginals
 
 WIDE = 128
-"""Tables with more columns than this are measured and fitted in the cheaper way for wide tables.  A safety limit of
-time."""
+"""Most columns of a table for the usual rounds of scores and tables.  A table with more columns is measured by
+`measure_wide` and fitted by `fit_components`, which take less time.  A safety limit of time."""
 
 SCREENED_CELLS = 3000
 """Most screening bins of all columns together, not counting the first of each column.  A safety limit of time, which
@@ -46,9 +46,9 @@ CANDIDATES = 24
 of time."""
 
 CLEAR = 5.0
-"""Least excess of a measured interaction that is kept for the fit, in standard deviations.  The excess is its sum of
-squares beyond the part that noise and chance explain.  A larger value loses weaker relations; a smaller one fits more
-noise.  Not measured."""
+"""Least excess of a measured interaction that is kept for the fit.  The excess is its sum of squares beyond the part
+that noise and chance explain, in standard deviations of that part.  A larger value loses weaker relations; a smaller
+one fits more noise.  Not measured."""
 
 CELLS_A_COLUMN = 2_000
 """Most cells of a connected component's junction tree, per column of the component.  A safety limit of time."""

@@ -247,7 +247,7 @@ def guarded_threshold(plan: AboveThresholdPlan, gap: float, *, queries: int, bet
 
 
 class OnlineBound(NamedTuple):
-    """An error that a session stays within, and the settings that achieve it."""
+    """A proven error bound of a session, and the settings that achieve it."""
 
     error: float
     """The error in rows; all answers are within it with probability 1 - beta."""
@@ -315,11 +315,13 @@ def online_bound(
 ) -> OnlineBound:
     """Return the least proven error, in rows, of a session on all queries, with the settings that achieve it.
 
-    The bound is for a pure epsilon and replaced rows, and holds with probability 1 - beta. It may be infinite. At most
-    ``alarms(g)`` guesses, or all k, are off by g rows or more, so a session with that many above-threshold answers is
-    never exhausted. Silent answers are then off by at most the threshold plus the level's noise, and noisy answers by
-    their own noise. The error is minimised over a grid of 200 values of g; a value counts if noisy answers lie within g
-    / 2, as ``alarms`` supposes.
+    The bound is for a pure epsilon and replaced rows, and holds with probability 1 - beta.  It may be infinite.  For
+    each g on a grid of 200 values, at most ``alarms(g)`` guesses are off by g rows or more.  A session with that many
+    above-threshold answers (at most ``queries``) is never exhausted.  A query without a noisy answer then has an error
+    of at most the threshold plus the threshold's own noise.  Noisy answers have the error of their own noise.  The
+    error is the larger of both, and the least over all g is returned.  A value of g counts only if noisy answers lie
+    within g / 2, as ``alarms`` assumes.  ``alarm_share`` is the share of epsilon for finding wrong guesses; the rest is
+    for noisy answers.
     """
     if not (epsilon > 0 and 0 < beta < 1 and queries >= 1 and rows >= 1):
         raise ParameterError(

@@ -113,9 +113,11 @@ class ListStatistic(LinearFamily):
 
     @abstractmethod
     def _coefficients(self, pattern: IntArray, r: int) -> Callable[[tuple[int, ...]], IntArray]:
-        """Return a function from a set of rules to its coefficients, (n,), in lists of rules "if variable: output".
+        """Return a function from a set of rules to the Fourier coefficient of that set in each list, (n,).
 
-        All n lists have r rules; ``pattern``, (n,), gives their outputs.
+        Rules are numbered from 0, and a set is a tuple of numbers.  Coefficients are whole numbers, at the scale of the
+        set's size, for rules that ask for true; the caller applies signs.  All n lists have r rules.  ``pattern``,
+        (n,), holds their outputs as binary digits, as in `CanonicalLists`.
         """
 
 

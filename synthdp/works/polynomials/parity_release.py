@@ -149,14 +149,16 @@ class ParityRelease(HasPrivacyCost):
         )
 
     def plan(self, bits: Binarized, adjacency: Adjacency, loss: PrivacyLoss, *, rows: int | None = None) -> LevelPlan:
-        """Return the scale of each parity degree, and the noise law.
+        """Return the scale of each parity degree, and the noise law, of least noise for the planned conjunction.
+
+        A planned conjunction has ``width`` literals.  With uniform weights, all degrees have scale 1 without a search.
 
         Parameters
         ----------
         bits, adjacency, loss
             The bits, the neighbours and the cost of the measurement.
         rows
-            The number of rows, if it is public.
+            The number of rows, if it is public; else the search assumes the mechanism's ``rows``, or 10 000.
         """
         self._check_size(bits)
         uniform = LevelPlan((0 if adjacency.rows_are_public else 1, *[1] * self.order), None)

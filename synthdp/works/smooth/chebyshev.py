@@ -379,9 +379,9 @@ class TensorWithMisfits(LinearFamily):
     def bounds(self) -> RecordBounds:
         """Return the tensor's sensitivity, with a slightly larger L1 norm of a replaced record where t^d is small.
 
-        A record that is out of domain in m columns has t^(d-m) - 1 terms and m counts that are not 0; any other record
-        has all t^d - 1 terms. Their squared distance is at most t^d + t^(d-m) + m + 2 t^(d-m-1) kappa, below the
-        tensor's bound.
+        A record that is out of domain in m columns has t^(d-m) - 1 terms, and m counts that are not 0.  Any other
+        record has all t^d - 1 terms.  Their squared distance is at most t^d + t^(d-m) + m + 2 t^(d-m-1) κ, below the
+        tensor's bound.  Here κ is the bound of `least_kernel`.
         """
         t, d, denominator = self.tensor.t, len(self.domain), self.denominator
         bounds = self.tensor.bounds
