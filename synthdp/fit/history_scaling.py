@@ -102,8 +102,10 @@ def fit_histories(
         rows = model.draw(drawn, rng, expected=expected).tables
         moved = {}
         for key, one in model.conditionals.items():
-            step = min(1.0, rate / sum(1 + len(model.conditionals[k].factors) for k in model.together(key)))
-            alike = _likeness(one, targets.get(key, ()))
+            tables = sum(1 + len(model.conditionals[k].factors) for k in model.together(key))
+            follows = _likeness(one, targets.get(key, ()), Kind.STEP)
+            step = min(1.0, rate / (1 + follows) / tables)
+            alike = _likeness(one, targets.get(key, ()), Kind.SIBLING)
             of_base = step
             if alike > 0:  # the base alone moves margins
                 times = 1 + (_beside(rows[key[0]]) - 1) * alike
@@ -126,17 +128,19 @@ def _beside(rows: Rows) -> float:
     return len(rows) / max(int((rows.rank == 0).sum()), 1)
 
 
-def _likeness(one: Conditional, targets: Sequence[Target]) -> float:
-    """Return how alike rows of the same parent row are in an attribute: the largest correlation of a function of it, 0 to 1.
+def _likeness(one: Conditional, targets: Sequence[Target], kind: Kind) -> float:
+    """Return how alike two rows are in an attribute, by its table of a kind: the largest correlation of a function of it.
 
-    It is 0 where they only differ from each other, as the roles in a household may.
+    It is from 0 to 1, and 0 without such a table or where the rows only differ, as the roles in a household may.
 
-    A change of the attribute's logarithms moves all k rows of a parent row, and each of them moves the others: the margin
-    moves 1 + (k - 1) times this as far as that of independent rows (the variance of a sum).  So much shorter are the
-    steps, or the fit would swing further in each sweep.
+    Steps are shorter by it, or the fit would swing further in each sweep.  Of rows without an order (`Kind.SIBLING`) a
+    change of the attribute's logarithms moves all k rows of a parent row, and each of them moves the others: the margin
+    moves 1 + (k - 1) times this as far as that of independent rows (the variance of a sum).  Of rows in order
+    (`Kind.STEP`) with correlation r, it moves 1 of the first row, and of the t-th 1 - r^2 and r times what the row before
+    moves: 1 + r - r^t, below 1 + r however many rows there are.
     """
     for f, target in zip(one.factors, targets, strict=False):
-        if f.table.kind is Kind.SIBLING and f.table.other == one.attribute:
+        if f.table.kind is kind and f.table.other == one.attribute:
             share = np.maximum(target.counts, 0.0)
             share = share / max(float(share.sum()), 1e-300)
             first, second = (np.maximum(share.sum(axis=axis), LEAST_MARGIN) for axis in (1, 0))
