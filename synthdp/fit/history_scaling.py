@@ -91,7 +91,9 @@ def fit_histories(
     rng
         Source of the persons.
     rate
-        Step of a conditional with all its tables together, in units of the step that one of them would take.
+        Step of a conditional with all its tables together, in units of the step that one of them would take; of rows in
+        order it is divided by 1 + their correlation.  2 is the largest with which a margin of independent rows does not
+        swing further in each sweep.
     last
         Part of the sweeps in which all persons are drawn.
     """
@@ -103,8 +105,9 @@ def fit_histories(
         moved = {}
         for key, one in model.conditionals.items():
             tables = sum(1 + len(model.conditionals[k].factors) for k in model.together(key))
-            follows = _likeness(one, targets.get(key, ()), Kind.STEP)
-            step = min(1.0, rate / (1 + follows) / tables)
+            step = min(1.0, rate / (1 + _persistence(one, targets.get(key, ()))) / tables)
+            # A change of unordered rows moves all k rows of a parent row, and each of them moves the others: the margin moves
+            # 1 + (k - 1) times their likeness as far as that of independent rows (the variance of a sum).
             alike = _likeness(one, targets.get(key, ()), Kind.SIBLING)
             of_base = step
             if alike > 0:  # the base alone moves margins
@@ -128,16 +131,25 @@ def _beside(rows: Rows) -> float:
     return len(rows) / max(int((rows.rank == 0).sum()), 1)
 
 
+def _persistence(one: Conditional, targets: Sequence[Target]) -> float:
+    """Return how alike a row and the one before are in an attribute, 0 to 1; steps are shorter by 1 + this.
+
+    All tables of an attribute and its base move its margin.  With correlation r a move of 1 of the logarithms moves the
+    margin by 1 in the first row, and by 1 - r^2 and r times what the row before moves in each later one (an
+    autoregression): by 1 + r - r^t in the t-th, so by less than 1 + r however many rows there are.  Without this the fit
+    would step past the margin by more than it was off, and swing.
+
+    A table of equal values does not say r, and 1 is taken, its bound.
+    """
+    if any(f.table.kind is Kind.STAY for f in one.factors):
+        return 1.0
+    return _likeness(one, targets, Kind.STEP)
+
+
 def _likeness(one: Conditional, targets: Sequence[Target], kind: Kind) -> float:
     """Return how alike two rows are in an attribute, by its table of a kind: the largest correlation of a function of it.
 
     It is from 0 to 1, and 0 without such a table or where the rows only differ, as the roles in a household may.
-
-    Steps are shorter by it, or the fit would swing further in each sweep.  Of rows without an order (`Kind.SIBLING`) a
-    change of the attribute's logarithms moves all k rows of a parent row, and each of them moves the others: the margin
-    moves 1 + (k - 1) times this as far as that of independent rows (the variance of a sum).  Of rows in order
-    (`Kind.STEP`) with correlation r, it moves 1 of the first row, and of the t-th 1 - r^2 and r times what the row before
-    moves: 1 + r - r^t, below 1 + r however many rows there are.
     """
     for f, target in zip(one.factors, targets, strict=False):
         if f.table.kind is kind and f.table.other == one.attribute:
