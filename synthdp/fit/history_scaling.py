@@ -106,8 +106,8 @@ def fit_histories(
         for key, one in model.conditionals.items():
             tables = sum(1 + len(model.conditionals[k].factors) for k in model.together(key))
             step = min(1.0, rate / (1 + _persistence(one, targets.get(key, ()))) / tables)
-            # A change of unordered rows moves all k rows of a parent row, and each of them moves the others: the margin moves
-            # 1 + (k - 1) times their likeness as far as that of independent rows (the variance of a sum).
+            # A change of unordered rows moves all k rows of a parent row, and each of them moves the others: the margin
+            # moves 1 + (k - 1) times their likeness as far as that of independent rows (the variance of a sum).
             alike = _likeness(one, targets.get(key, ()), Kind.SIBLING)
             of_base = step
             if alike > 0:  # the base alone moves margins
