@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
@@ -310,9 +311,11 @@ def quantile(column: str, q: float | Sequence[float] = 0.5, *, where: str | None
     >>> release.answer(sd.quantile("age", [0.25, 0.75])).shape[0]
     2
     """
-    shares = tuple(np.atleast_1d(np.asarray(q, np.float64)).tolist())
+    shares: tuple[float, ...] = ()
+    with suppress(TypeError, ValueError):  # a text, or what else is no number
+        shares = tuple(np.atleast_1d(np.asarray(q, np.float64)).ravel().tolist())
     if not shares or not all(0 < share < 1 for share in shares):
-        raise ParameterError(f"q ({q}) must be above 0 and below 1")
+        raise ParameterError(f"q ({q!r}) must be above 0 and below 1")
     return Quantile(_name(column), shares, _parsed(where), _names(by))
 
 

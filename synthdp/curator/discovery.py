@@ -12,15 +12,17 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from synthdp.arrays import AnyArray, FloatArray, IntArray
+from synthdp.arrays import LARGEST_WHOLE, AnyArray, FloatArray, IntArray
 from synthdp.curator.noisy_heaps import MAGNITUDE_BINS, except_heaps, magnitude_bins, without_heaps
 from synthdp.curator.noisy_levels import OTHERS, different_levels, label_for_others, level_counts
 from synthdp.curator.noisy_ranges import (
     CLEAR,
+    EXPONENTS,
     PARTS,
     POWER_BINS,
     NoisyCounts,
     coarse_range,
+    is_beyond,
     is_narrow,
     may_cut,
     may_stay,
@@ -434,7 +436,7 @@ def _with_bounds(
     else:
         powers = look("range", power_bins, POWER_BINS, POWERS_SHARE)
     found, least = coarse_range(powers), powers.above(CLEAR / POWER_BINS)
-    if found is None:
+    if found is None or is_beyond(powers, LARGEST_WHOLE if column.whole else 2.0 ** (EXPONENTS - 1)):
         return None, least, 0.0
     held = significant_total(powers)
     whole = column.whole

@@ -204,6 +204,15 @@ def coarse_range(counts: NoisyCounts) -> tuple[float, float] | None:
     return lower, upper
 
 
+def is_beyond(counts: NoisyCounts, largest: float) -> bool:
+    """Return whether all significant powers of two are at least as large as ``largest``, a power of two, in size.
+
+    Numbers there are not told apart, so clipping would make one value of them all.
+    """
+    size = np.abs(np.flatnonzero(counts.clear()) - 2 * EXPONENTS) - EXPONENTS - 1  # exponents, and less for zero
+    return bool(len(size) and (size >= math.log2(largest)).all())
+
+
 def is_narrow(counts: NoisyCounts, lower: float, upper: float, *, whole: bool = False) -> bool:
     """Return whether a range is surely at most `NARROW` times as wide as the span of its numbers.
 

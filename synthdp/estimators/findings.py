@@ -43,7 +43,10 @@ if TYPE_CHECKING:
 RARE = "no value of it is frequent enough to be released; declare its levels, or an Identifier if it names rows"
 """Receipt text for a column without a frequent value."""
 
-NO_RANGE = "no range of it could be told from noise; declare its bounds"
+NO_RANGE = (
+    "no range of it could be told from noise, or its numbers are beyond those that discovery tells apart; declare its "
+    "bounds, or an Identifier if it names rows"
+)
 """Receipt text for a column whose range was not found."""
 
 LEFT_OUT, STAYS = "column {0!r} is left out: {1}", "column {0!r} stays, but its values mean nothing: {1}"
@@ -124,7 +127,7 @@ synthetic value is more often invented than observed."""
 
 MEANS_NOTHING = (
     "its synthetic values rest on the few that did, so drop the column: its cells probably have another format than "
-    "declared (give format=), or another type"
+    "declared (give format=), or another type; or, if levels were discovered, most are too rare to be found: declare them"
 )
 """Text for a column with mostly out-of-domain values."""
 

@@ -228,6 +228,7 @@ def test_a_question_without_an_answer_is_refused(noisy: sd.SyntheticRelease, que
         (lambda: sd.marginal("a", bins={"a": [3, 2]}), "increasing bin edges"),
         (lambda: sd.marginal("a", bins={"a": [0, float("nan"), 50]}), "increasing bin edges"),
         (lambda: sd.quantile("a", 1.0), "above 0 and below 1"),
+        (lambda: sd.quantile("a", "median"), "above 0 and below 1"),
         (lambda: sd.mean(3), "by its name"),
         (lambda: sd.smooth(3), "must be a function of one array"),
     ],

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import example, given, strategies as st
 from no_noise import without_noise
 
+import synthdp as sd
 from synthdp.curator import Curator
 from synthdp.curator.noisy_ranges import (
     EXPONENTS,
@@ -229,3 +230,32 @@ def test_lengths_are_found_in_their_own_resolution(monkeypatch):
     )
     assert -3 <= found.lower <= -2
     assert -1 <= found.upper <= 0
+
+
+BEYOND = {
+    "unsigned": (np.arange(3000) % 50).astype(np.uint64) + np.uint64(2**63 + 5),
+    "whole": np.arange(3000) % 50 + 2**62,
+    "negative": np.arange(3000) % 50 + np.iinfo(np.int64).min,
+    "real": np.linspace(-1e300, 1e300, 3000),
+}
+TOLD_APART = {
+    "whole": np.arange(3000) % 50 + 10**18,
+    "real": np.linspace(-1e18, 1e18, 3000),
+    "some far": np.where(np.arange(3000) % 10 == 0, 1e30, np.linspace(-4, 4, 3000)),
+}
+
+
+@pytest.mark.filterwarnings("ignore::synthdp.errors.DiscoveryWarning")
+@pytest.mark.parametrize("values", BEYOND.values(), ids=BEYOND)
+def test_numbers_beyond_those_that_discovery_tells_apart_are_left_out(values):
+    """Each came out as one number, 2^62 or ± 2^64, without a word."""
+    table = pd.DataFrame({"x": values, "k": ["a", "b"] * 1500})
+    release = sd.SyntheticRelease(epsilon=5.0).fit(table)
+    assert list(release.schema_) == ["k"]
+    assert "declare its bounds" in str(release.receipt_).replace("\n             ", "")
+
+
+@pytest.mark.parametrize("values", TOLD_APART.values(), ids=TOLD_APART)
+def test_large_numbers_that_are_told_apart_stay(values):
+    release = sd.SyntheticRelease(epsilon=5.0).fit(pd.DataFrame({"x": values, "k": ["a", "b"] * 1500}))
+    assert release.schema_["x"].lower < np.median(values) < release.schema_["x"].upper
