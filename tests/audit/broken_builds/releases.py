@@ -44,7 +44,7 @@ with account._vault.turn() as table:
     Mutation(
         "strong products are not taken from what is left",
         "R19",
-        "second_moments._measured",
+        "second_moments._measure_products",
         "known.with_answers(answers, left=left)",
         "known.with_answers(answers, left=known.left)",
         (_ASKED,),
@@ -521,7 +521,7 @@ if noise >= 1:
         "unrelated columns count as related",
         "–",
         "energies",
-        "none = told.none(posterior)",
+        "none = likelihoods.none(posterior)",
         "none = np.zeros(len(scores))",
         ("tests/unit/mechanisms/adaptive/test_energies.py::test_where_nothing_is_related_nothing_is_expected",),
     ),
