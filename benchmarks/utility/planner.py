@@ -83,7 +83,7 @@ def only(ideas: str) -> Iterator[None]:
             (adaptive_marginals, "with_merged", lambda candidates, *_: candidates),
             (adaptive_marginals, "triples_that_matter", lambda *_: []),
         ],
-        "rounds": [(shares, "ROUNDS", ([1.0],) * len(shares.ROUNDS))],
+        "rounds": [(shares, "ROUNDS", ([1.0], [1.0]))],
         "optimum": [(Optimum, "pays", False)],
         "numbers": [
             (adaptive_marginals, "measure_second_moments", lambda known, *_: known),

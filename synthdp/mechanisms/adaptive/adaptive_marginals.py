@@ -40,7 +40,6 @@ from synthdp.mechanisms.adaptive.screening import Screening, screen_against_inde
 from synthdp.mechanisms.adaptive.second_moments import likely_products, measure_second_moments
 from synthdp.mechanisms.adaptive.selection import Planner
 from synthdp.mechanisms.adaptive.shares import (
-    DEEP_SHARE,
     FIRST_COUNT_SHARE,
     LEAST_SHARE,
     ONE_WAYS_IN_TABLES,
@@ -98,11 +97,11 @@ class AdaptiveMarginals(HasPrivacyCost):
     planner
         Limits of the junction tree and of the batches of tables.
     screen
-        Fraction of each round's budget that goes to its screening, above 0 and below 1.  The default is .07 in the
-        first round and .1 in the second, and more where scores would be noisy.
+        Fraction of each round's budget that goes to its screening, above 0 and below 1.  The default is .1, and more
+        where scores would be noisy.
     second_stage
         Fraction of the budget left after the one-ways that goes to the second round, at least 0 and below 1.  The
-        default is 0 for few rows or a small budget, else .3 or .5.
+        default is 0 for few rows or a small budget, else .3.
     fit
         Settings of the maximum-entropy fit.
     particles
@@ -294,7 +293,7 @@ class AdaptiveMarginals(HasPrivacyCost):
         for number, limit in enumerate(limits, start=int(bool(known.places))):
             self._tell("second stage" if number else "pairs")
             # SELECT
-            part = screening_part(known.left, number, share=limit, pairs=pairs, total=known.total)
+            part = screening_part(known.left, share=limit, pairs=pairs, total=known.total)
             screening = limit * (part if self.screen is None else self.screen)
             if screening == 0:
                 break
@@ -338,7 +337,7 @@ class AdaptiveMarginals(HasPrivacyCost):
         cells = [len(ways.plain_starts(column)) for column in schema.values()]
         share = one_way_share(cells, budget, total=total)
         tree = ways.suited(budget, share=share, columns=len(schema), total=total)
-        most = min(share * (1 + DEEP_SHARE), budget.share)
+        most = min(2 * share, budget.share)  # finer bins cost no more than the first ones
         columns, left, answers = tree.measure(account, budget, share=share, most=most, total=total, stddev=count.stddev)
         columns, left, counted = measure_roundness(account, left, columns)
         columns = self.public.columns(with_declared_shapes(columns), total=total)

@@ -188,7 +188,7 @@ def _with_axes(known: Knowledge, workload: Workload, *, share: float, tables: in
     merged = []
     for j, (axis, margin) in enumerate(zip(axes, known.margins, strict=True)):
         whole = j == goal or (goal is None and not axis.grid.ordered)
-        merged.append(axis.merged(merged_groups(axis, margin, MOST_LEVELS if whole else few, ends=1.0)))
+        merged.append(axis.merged(merged_groups(axis, margin, MOST_LEVELS if whole else few)))
     return replace(known, coarser=(*known.coarser, Domain(tuple(merged))))
 
 

@@ -25,12 +25,6 @@ same noise.  Such a table shows about the fraction SEEN of the pair's L1 distanc
 SEEN is .77 to .88 on Adult and hmeq at epsilon 1 and 10.  With a second and a third level, of four and of three merged
 bins, more pairs are measured, and strong relations get less (docs/benchmarks/planner.md)."""
 
-ENDS = 0.5
-"""Rows in the first and the last merged group of an ordered column, relative to the other groups: smaller, since
-relations are strongest at the ends.  Smaller ends show relations at extreme values better, with fewer rows against
-the noise.  Tuned; no sweep is on record.
-"""
-
 
 def as_interactions(candidates: Sequence[Candidate], noise: Callable[[Clique, int], float]) -> list[Candidate]:
     """Return the candidates; each pair gets the noise of its planned measurement, an interaction or a whole table.
@@ -97,7 +91,7 @@ def merged_domain(domain: Domain, margins: Sequence[FloatArray]) -> Domain:
     return Domain(tuple(axis.merged(merged_groups(axis, margin, MERGED)) for axis, margin in both))
 
 
-def merged_groups(axis: Axis, margin: FloatArray, count: int, *, ends: float = ENDS) -> IntArray:
+def merged_groups(axis: Axis, margin: FloatArray, count: int) -> IntArray:
     """Return the merged bin of each coarse bin of a column, (coarse bins,), for tables with fewer and fuller cells.
 
     In an ordered column neighbouring bins are merged, in any other column the smallest bins.  Special values and the
@@ -111,30 +105,23 @@ def merged_groups(axis: Axis, margin: FloatArray, count: int, *, ends: float = E
         (coarse bins,) estimated rows.
     count
         Most merged bins, special and out-of-domain values not counted, >= 2.
-    ends
-        Rows of the first and of the last merged bin of an ordered column, relative to the other merged bins, which have
-        about equal numbers.
     """
     weights = np.maximum(margin, 0.0) + 1e-9
     valued = np.isfinite(axis.points) if axis.grid.ordered else axis.releasable
     groups = np.zeros(axis.size, np.int64)
     some = weights[valued]
-    groups[valued] = _of_ordered(some, count, ends) if axis.grid.ordered else _of_nominal(some, count)
+    groups[valued] = _of_ordered(some, count) if axis.grid.ordered else _of_nominal(some, count)
     groups[~valued & axis.releasable] = axis.size
     groups[~axis.releasable] = axis.size + 1
     return np.asarray(np.unique(groups, return_inverse=True)[1], np.int64)
 
 
-def _of_ordered(weights: FloatArray, count: int, ends: float) -> IntArray:
-    """Return the merged bin of each ordered bin, (bins,): up to ``count`` runs of neighbours of equal weight.
-
-    The first and the last run have ``ends`` times the weight of the others.
-    """
+def _of_ordered(weights: FloatArray, count: int) -> IntArray:
+    """Return the merged bin of each ordered bin, (bins,): up to ``count`` runs of neighbours of equal weight."""
     if len(weights) <= count:
         return np.arange(len(weights))
     middle = np.cumsum(weights) - weights / 2
-    places = middle / weights.sum() * (count - 2 + 2 * ends) + 1 - ends
-    return np.asarray(np.minimum(places, count - 1), np.int64)
+    return np.asarray(np.minimum(middle / weights.sum() * count, count - 1), np.int64)
 
 
 def _of_nominal(weights: FloatArray, count: int) -> IntArray:

@@ -30,15 +30,9 @@ ONE_WAYS = (0.1, 0.8)
 keeps single columns accurate.  Where noise is high, the largest share leaves some budget for relations.  Tuned; no
 sweep is on record."""
 
-DEEP_SHARE = 0.75
-"""The deeper levels of the one-way histograms may together cost at most this fraction of the first level's share.
-More finds more single values within bins, and leaves less for relations.  Tuned; ablation in
-docs/benchmarks/planner.md.
-"""
-
-ROUNDS = ([1.0], [0.7, 0.3], [0.5, 0.5])
-"""Fractions of the budget left after the one-ways for each round of measuring tables: the more signal, the more for a
-second round, whose scores are against a fitted model.  Tuned; ablation in docs/benchmarks/planner.md.
+ROUNDS = ([1.0], [0.7, 0.3])
+"""Fractions of the budget left after the one-ways for each round of measuring tables: one round, or two above
+`ROUND_SIGNAL`.  The scores of a second round are against a fitted model.  Tuned; ablation in docs/benchmarks/planner.md.
 """
 
 ROUNDS_WITH_TRIPLES = [0.4, 0.6]
@@ -46,18 +40,18 @@ ROUNDS_WITH_TRIPLES = [0.4, 0.6]
 second.  A larger second fraction finds more triples, but their scores are against a noisier model.  Tuned; not
 measured."""
 
-ROUND_SIGNALS = (7_500.0, 15_000.0)
-"""Signals (rows / stddev of a table measured with the whole budget) above which the second and the third entry of
-`ROUNDS` are used.  With higher limits, more tables have a single round.  Tuned with `ROUNDS`."""
+ROUND_SIGNAL = 7_500.0
+"""Signal (rows / stddev of a table measured with the whole budget) above which there are two rounds.  With a higher
+limit, more tables have a single round.  Tuned with `ROUNDS`."""
 
 ONE_WAYS_KNOWN = 1_500.0
 """Signal (rows / stddev of a table measured with the whole budget) above which only a pair's interaction is measured.
 The one-ways are then so accurate that the pair's margins would hardly improve them.  Below this signal whole tables are
 measured, which improve the one-ways too."""
 
-SCREENS = (0.07, 0.1)
-"""Fraction of the first and of the second round's budget that goes to scoring candidate tables.  More chooses tables
-better, and measures them worse.  Tuned; ablation in docs/benchmarks/planner.md.
+SCREEN = 0.1
+"""Fraction of a round's budget for the scores of candidate tables, unless these would be noisier than `SCORE_NOISE`.
+A larger one chooses tables better, and measures them worse.  Tuned.
 """
 
 SCORE_NOISE, MOST_SCREEN, LOUDEST_SCORE = 0.05, 0.2, 0.3
@@ -114,7 +108,7 @@ def parts_of_rounds(budget: BudgetAllocation, *, total: float, second_stage: flo
     """
     if second_stage is not None:
         return [1 - second_stage, second_stage] if second_stage > 0 else [1.0]
-    return ROUNDS[sum(signal(budget, total) > limit for limit in ROUND_SIGNALS)]
+    return ROUNDS[signal(budget, total) > ROUND_SIGNAL]
 
 
 def signal(budget: BudgetAllocation, total: float) -> float:
@@ -158,18 +152,16 @@ def gain_of_one_ways(columns: Sequence[OneWay], weights: Sequence[float]) -> Cal
     return gain
 
 
-def screening_part(budget: BudgetAllocation, number: int, *, share: float, pairs: int, total: float) -> float:
+def screening_part(budget: BudgetAllocation, *, share: float, pairs: int, total: float) -> float:
     """Return the fraction of a round's budget, from 0 to below 1, for scoring candidates.
 
-    The fraction is larger than `SCREENS` if scores would be noisy: strong relations still show, and gain more than
+    The fraction is larger than `SCREEN` if scores would be noisy: strong relations still show, and gain more than
     scores cost.  It is 0 if the noise of scores would exceed `LOUDEST_SCORE`.
 
     Parameters
     ----------
     budget
         The remaining budget.
-    number
-        Number of the round, from 0.
     share
         Share of the whole budget for the round.
     pairs
@@ -177,9 +169,8 @@ def screening_part(budget: BudgetAllocation, number: int, *, share: float, pairs
     total
         Estimated number of rows.
     """
-    least = SCREENS[number]
     if pairs < 2:
-        return least
+        return SCREEN
     noise = budget.table_stddev(share / pairs) / total
-    part = float(np.clip((noise / SCORE_NOISE) ** (1 / budget.exponent), least, MOST_SCREEN))
+    part = float(np.clip((noise / SCORE_NOISE) ** (1 / budget.exponent), SCREEN, MOST_SCREEN))
     return part if noise * part**-budget.exponent < LOUDEST_SCORE else 0.0

@@ -34,13 +34,6 @@ point mass.  A tolerance: noise moves the coefficient by at most a twentieth."""
 LARGEST_EXPONENT = 600.0
 """Exponents of likelihood ratios are capped at this, so that exp does not overflow.  A numerical tolerance."""
 
-ODDS = 20.0
-"""Prior odds of unrelated bins against smooth neighbours, and against heaps of like size, in the mean of all three
-estimates.  These two weigh as much as the first only if they make the counts this many times as likely.  Tuned;
-ablation in docs/benchmarks/planner.md.  The caution pays: a column of few values far apart loses more by smoothing
-than a smooth one by its absence.
-"""
-
 LEAST_BINS = 3
 """Fewest bins to which a prior is fitted.  Fewer bins have too little information on a prior common to all.  A
 convention."""
@@ -112,7 +105,7 @@ def _mean_of_all(
     """
     counts, stddev, total = histogram
     rows = [separate.rows, heaps.rows]
-    evidence = [float(separate.evidence.sum()) + math.log(ODDS), float(heaps.evidence.sum())]
+    evidence = [float(separate.evidence.sum()), float(heaps.evidence.sum())]
     if neighbours > LEAST_BINS:
         alike = smoothed(counts[:neighbours], stddev)
         rows.append(project_to_simplex(np.concatenate([alike.rows, counts[neighbours:]]), total))

@@ -78,7 +78,7 @@ def measure_wide(known: Knowledge, account: Curator, workload: Workload, *, scre
     margins = known.margins
     queries = screening_queries(known, columns, margins)
     if screen is None:
-        screen = screening_part(known.left, 0, share=known.left.share, pairs=queries.k, total=known.total)
+        screen = screening_part(known.left, share=known.left.share, pairs=queries.k, total=known.total)
     if screen == 0:
         return known
     cost, left = known.left.take(known.left.share * screen)

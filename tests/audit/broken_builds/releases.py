@@ -70,7 +70,7 @@ chosen = {{candidate.clique: candidate for candidate in candidates if candidate 
 known = _with_axes(known, workload, share=RESERVE * whole, tables=len(triples))
 made = []
 for axis, before, margin in zip(known.domain.axes, known.coarser[-1].axes, exact):
-    of = merged_groups(axis, margin, before.size, ends=1.0)
+    of = merged_groups(axis, margin, before.size)
     made.append(Axis(axis.name, axis.column, axis.starts, of[axis.cells]))
 known = replace(known, coarser=(*known.coarser[:-1], Domain(tuple(made))))
 """,
