@@ -73,29 +73,6 @@ def towards(
     return raked(table + 1e-3 * np.outer(*margins) / max(float(now.sum()), 1e-9), margins)
 
 
-def by_period(noisy: FloatArray, stddev: float, *, least: float) -> FloatArray:
-    """Return estimated persons by group of periods from noisy counts, (groups, cells), shrunk towards no change over time.
-
-    Parameters
-    ----------
-    noisy
-        (groups, cells) noisy counts.
-    stddev
-        Standard deviation of the noise in each cell.
-    least
-        Cells are empty if their total over periods is below this many standard deviations of its noise.
-    """
-    rows = len(noisy)
-    total = noisy.sum(axis=0)
-    total = np.where(total < least * stddev * math.sqrt(rows), 0, total)
-    if total.sum() <= 0:
-        total = np.maximum(noisy.sum(axis=0), 0) + 1e-9
-    level = np.maximum(noisy.sum(axis=1), stddev)
-    base = np.outer(level, total / total.sum())
-    gap = shrunk(noisy - base, stddev) if rows > 1 else np.zeros_like(base)
-    return np.asarray(np.maximum(base + gap, 0) * (total > 0), np.float64)
-
-
 SWEEPS = 30
 """Iterations of proportional fitting of a table to its margins.  A safety limit of time."""
 

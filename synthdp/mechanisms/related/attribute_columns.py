@@ -19,12 +19,13 @@ from synthdp.curator import Curator
 from synthdp.domain.axis import Axis
 from synthdp.domain.histories import BINS, Layout
 from synthdp.domain.refinement import Refinement, axis_of_roundness
-from synthdp.fit.person_shrinkage import by_period
+from synthdp.fit.person_shrinkage import shrunk
 from synthdp.fit.tail_smoothing import smoothed
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.column_tree import ColumnTree, OneWay
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.adaptive.rounding import CLEAR, SHARE, parts_in_classes, rounded
+from synthdp.mechanisms.adaptive.smoothing import estimated
 from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.related.choosing import Attribute, cells_of
 from synthdp.mechanisms.related.measuring_persons import measure
@@ -132,12 +133,12 @@ def model_cells(known: OneWay, stddev: float) -> IntArray:
 
 
 def first_estimate(
-    axis: Axis, noisy: FloatArray, stddev: float, *, counts: bool, by_root: bool, total: float, releasable: BoolArray
+    axis: Axis, noisy: FloatArray, stddev: float, *, by_root: bool, total: float, releasable: BoolArray
 ) -> FloatArray:
     """Return estimated persons in an attribute's standard bins from noisy counts, (groups of periods, bins).
 
-    Counts that noise explains are set to 0.  Ordered columns are smoothed.  If no count is left, all releasable bins
-    get equal estimates.  Only attributes of the root table are scaled to ``total``.
+    `by_period` estimates the bins; ordered columns are smoothed.  If no count is left, all releasable bins get equal
+    estimates.  Only attributes of the root table are scaled to ``total``.
 
     Parameters
     ----------
@@ -147,8 +148,6 @@ def first_estimate(
         (1 or groups of periods, bins) noisy counts, in persons.
     stddev
         Standard deviation of their noise.
-    counts
-        Whether the attribute is the number of rows.
     by_root
         Whether the attribute is of the root table, where every person has one row.
     total
@@ -156,21 +155,37 @@ def first_estimate(
     releasable
         (bins,) whether synthetic rows may have the bin.
     """
-    least = 2.0 if counts and noisy.shape[1] > 9 else 1.0 if by_root else 1.5 if noisy.shape[1] <= 30 else 0.7
 
     def plain(noisy: FloatArray) -> FloatArray:
-        if by_root:
-            return np.asarray(np.maximum(noisy, 0) * (noisy >= least * stddev))
-        return by_period(noisy, stddev, least=least)
+        return by_period(noisy, stddev)
 
     found = plain(noisy)
-    if not counts and axis.grid.ordered:
+    if axis.grid.ordered:
         regular = axis.regular
         found[:, :regular] = smoothed(noisy[:, :regular], stddev, plain)
     found = found * releasable
     if found.sum() <= 0:
         found = np.ones_like(found) * releasable
     return found * (total / found.sum()) if by_root else found
+
+
+def by_period(noisy: FloatArray, stddev: float) -> FloatArray:
+    """Return estimated persons by group of periods from noisy counts, (groups, bins), shrunk towards no change over time.
+
+    All periods together are estimated like a column of a single table.
+
+    Parameters
+    ----------
+    noisy
+        (groups, bins) noisy counts.
+    stddev
+        Standard deviation of the noise in each of them.
+    """
+    together, deviation = noisy.sum(axis=0), stddev * math.sqrt(len(noisy))
+    together = estimated(together, deviation, total=max(float(together.sum()), 1.0), neighbours=0)
+    unchanged = np.outer(np.maximum(noisy.sum(axis=1), stddev), together / together.sum())
+    change = shrunk(noisy - unchanged, stddev) if len(noisy) > 1 else 0.0
+    return np.asarray(np.maximum(unchanged + change, 0) * (unchanged > 0), np.float64)
 
 
 def first_column(

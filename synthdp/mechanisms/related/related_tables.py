@@ -257,9 +257,8 @@ class RelatedTables(HasPrivacyCost):
         for one, (noisy, stddev), share in zip(attributes(layout), counted[odd:], shares[odd:], strict=True):
             axis = layout.axis(one.table, one.name)
             counts = first_estimate(
-                axis, noisy, stddev, counts=one.counts >= 0, by_root=one.table == 0, total=total,
-                releasable=_releasable(layout, one),
-            )  # fmt: skip
+                axis, noisy, stddev, by_root=one.table == 0, total=total, releasable=_releasable(layout, one)
+            )
             ones[one.table, one.name] = counts
             if one.counts < 0:
                 columns.append(first_column(one, axis, counts, stddev, share, total=rows[one.table]))

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import arrays
 
-from synthdp.fit.person_shrinkage import by_period, towards
+from synthdp.fit.person_shrinkage import towards
 from synthdp.fit.tail_smoothing import smoothed
+from synthdp.mechanisms.related.attribute_columns import by_period
 
 CELLS = np.arange(24)
 SCORES = np.vstack([np.exp(-(((CELLS - middle) / 2.2) ** 2) / 2) for middle in (8, 10, 12)])
@@ -28,7 +29,7 @@ TRUTHS = {"growing": SCORES, "flat": FLAT, "counts": COUNTS, "atom": ATOM, "alon
 
 def cut(noisy: np.ndarray, stddev: float) -> np.ndarray:
     """What smoothing is compared with."""
-    return by_period(noisy, stddev, least=1.5)
+    return by_period(noisy, stddev)
 
 
 @cache
