@@ -114,8 +114,8 @@ def screening_queries(known: Knowledge, columns: Sequence[int], margins: Sequenc
 def whole_margins(margins: Sequence[FloatArray], denominator: int) -> tuple[IntArray, ...]:
     """Return margins as whole numbers of 1 / ``denominator`` rows, (bins,) each, all with the same sum of at least 1.
 
-    ``margins`` holds estimated rows, with one common sum.  As exact noise needs, distances from products of the whole
-    numbers are whole numbers, too.  The common sum makes each product a table with the right number of rows.
+    ``margins`` holds estimated rows, with one common sum.  `PairDistances` needs whole numbers, since its noise is
+    exact.  It also needs one sum, since each product of two margins has to be a table of all rows.
     """
     total = max(1, round(float(margins[0].sum()) * denominator))
     found = []
