@@ -111,7 +111,7 @@ def _undiscovered(found: Discovered) -> str | None:
 def _coarse(found: Discovered) -> str:
     """Return the warning text for a table whose values are mostly hidden by noise."""
     held = (
-        f"the values that were found occur in only about {found.rows:,.0f} rows"
+        f"the values that were found occur in about {found.rows:,.0f} rows by a noisy count, which may exceed all rows"
         if found.rows >= 1
         else "nothing was found"
     )

@@ -175,7 +175,7 @@ def found(least: float) -> Discovered:
 def test_a_release_says_where_noise_hides_what_many_rows_hold() -> None:
     with pytest.warns(
         DiscoveryWarning,
-        match="in fewer than about 300 rows, and the values that were found occur in only about 1,000 rows",
+        match="in fewer than about 300 rows, and the values that were found occur in about 1,000 rows by a noisy count",
     ):
         warn_of_undiscovered(found(300.0), stacklevel=1)
     assert "noise hides values that occur in fewer than about 300" in discovery_notes(found(300.0))[-1]
