@@ -428,13 +428,22 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: Any) -> N
 def _condition(text: str, schema: synthdp.Schema) -> str:
     """Return a condition for `answer`; a short COLUMN=VALUE becomes a comparison with the value that a file's cell has.
 
-    It saves quotation marks in a shell.  Any other text stays as it is.
+    It saves quotation marks in a shell.  A cell that is no value of the column is quoted, for the message that says so.
+    Any other text stays as it is.
     """
+    from synthdp.answers.expressions import parse
+    from synthdp.errors import ParameterError
+
     name, _, value = text.partition("=")
     column, cell = schema.outputs.get(name), value.strip()
     if column is None or not cell or cell[0] in "='\"":
         return text
     literal = _literal(column, cell)
+    if literal is None:
+        try:
+            parse(text)
+        except ParameterError:
+            literal = _quoted(cell)
     return text if literal is None else f"`{name}` == {literal}"
 
 

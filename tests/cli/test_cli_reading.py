@@ -267,6 +267,10 @@ def test_a_cell_of_any_type_can_be_given_as_it_stands_in_a_file(typed: Path, nam
         ("day=2019-12-31", "no value of column 'day'"),
         ("written number=soon", "character"),
         ("length=soon", "character"),
+        ("whole=soon", "'whole' holds numbers, not 'soon'"),
+        ("category=Nord", "column 'category' has no level 'Nord'; it has: "),
+        ("grade=North West", "column 'grade' has no level 'North West'; it has: 1.5, 2.5"),
+        ("truth=maybe", "column 'truth' has no level 'maybe'; it has: true and false"),
     ],
 )
 def test_a_cell_that_the_column_cannot_hold_is_refused_in_one_sentence(typed: Path, condition: str, words: str) -> None:
