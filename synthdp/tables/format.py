@@ -85,6 +85,11 @@ class TableFormat:
         for name, dtype in form.dtypes:
             column = schema.outputs[name].example()
             why = why_not(form.library, column, dtype)
+            if why is not None and name in types and source.kind(name) == schema.outputs[name]:  # nothing was declared
+                raise DataError(
+                    f"column {name!r} is of type {dtype}, which a release cannot write: convert the column to text, numbers "
+                    "or times (in pandas to text by .astype(str)), or drop it"
+                )
             if why is not None:
                 raise DataError(
                     f"column {name!r} is of type {dtype}, which does not suit its declaration, "

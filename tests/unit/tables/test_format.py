@@ -126,7 +126,6 @@ IMPOSSIBLE = {
     "large of small": (pd.DataFrame({"a": np.array([1], np.int8)}), Categorical([1000])),
     "labels of moments": (pa.table({"a": pa.array([0], pa.timestamp("s"))}), Categorical(["x"])),
     "lists": (pl.DataFrame({"a": [[1]]}), Categorical(["x"])),
-    "lists undeclared": (pl.DataFrame({"a": [[1]]}), Categorical()),
     "structs": (pa.table({"a": [{"b": 1}]}), Continuous()),
     "sparse": (pd.DataFrame({"a": pd.arrays.SparseArray([0.5])}), Continuous(0, 1)),
     "undeclared": (pd.DataFrame({"a": pd.to_datetime(["2020-01-01"])}), Continuous()),
@@ -139,6 +138,24 @@ def test_what_cannot_be_made_is_refused_beforehand_with_the_column(table, column
         DataError, match=r"^column 'a' is of type .*, which does not suit its declaration, [A-Z][a-z]+ \(.*\): convert"
     ):
         TableFormat.of(FrameSource(table), Schema({"a": column}))
+
+
+UNWRITTEN = {
+    "periods": pd.DataFrame({"a": pd.period_range("2020-01", periods=3, freq="M")}),
+    "cut": pd.DataFrame({"a": pd.cut([1.0, 2.0, 3.0], 2)}),
+    "intervals": pd.DataFrame({"a": pd.arrays.IntervalArray.from_breaks([1, 2, 3])}),
+    "lists": pl.DataFrame({"a": [[1]]}),
+    "lists of arrow": pa.table({"a": [[1]]}),
+}
+
+
+@pytest.mark.parametrize("table", UNWRITTEN.values(), ids=UNWRITTEN)
+def test_types_that_no_release_writes_are_refused_without_a_word_of_a_declaration(table):
+    source = FrameSource(table)
+    with pytest.raises(
+        DataError, match=r"^column 'a' is of type .*, which a release cannot write: convert the column to t"
+    ):
+        TableFormat.of(source, Schema({"a": source.kind("a")}))
 
 
 @pytest.mark.parametrize("column", [Continuous(), Integer(), Categorical(), Identifier(), Identifier("p")])
