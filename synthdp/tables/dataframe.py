@@ -117,7 +117,7 @@ class FrameSource:
 
     def __init__(self, table: object) -> None:
         self._frame = frame_of(table)
-        self._declared = nw.from_native(table).collect_schema()  # type: ignore[call-overload]
+        self._declared = _types_of(nw.from_native(table))  # type: ignore[call-overload]
         self.library = _library_name(table, self._frame)
         self._native = self._frame.to_native()
         if self.library == "pandas" and not isinstance(self._native, pd.DataFrame):
@@ -225,6 +225,20 @@ def frame_of(table: object) -> nw.DataFrame[Any]:
             f"the table must be a dataframe of pandas, polars, pyarrow or DuckDB, not of type {type(table).__name__}"
         )
     return frame
+
+
+def _types_of(frame: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> nw.Schema:
+    """Return the type of each column; raise DataError, with its name, if narwhals does not know one."""
+    with suppress(ValueError, TypeError):  # such as a decimal of negative scale
+        return frame.collect_schema()
+    for name in frame.columns:
+        unknown = DataError(
+            f"column {name!r} is of a type that cannot be read, such as a decimal of negative scale: convert it to another "
+            "type of number or to text, or drop it"
+        )
+        with instead_of(ValueError, TypeError, say=unknown):
+            frame.select(name).collect_schema()
+    return frame.collect_schema()
 
 
 def _check_names(names: list[object]) -> None:

@@ -12,10 +12,14 @@ from hostile_cells import COLUMNS, CONTAINERS, one_database
 import synthdp as sd
 from synthdp.errors import DataError, MisfitWarning
 
-READ_ELSEWHERE = {"pandas pyarrow decimal128(38, -5)", "pyarrow decimal128(38, -5)"}
-"""Types that the library by which tables are read does not know: decimals of negative scale in narwhals."""
-
-IN_TURNS = {*list(CONTAINERS)[::5], "pandas datetime64 ns", "pandas sparse int", "polars Null", "pyarrow null"}
+IN_TURNS = {
+    *list(CONTAINERS)[::5],
+    "pyarrow decimal128(38, -5)",
+    "pandas datetime64 ns",
+    "pandas sparse int",
+    "polars Null",
+    "pyarrow null",
+}
 """Kinds of columns that lie side by side are read by the same code: those between are slow."""
 
 
@@ -35,11 +39,7 @@ def accepted(table: Any, *names: str) -> sd.Schema | None:
 @pytest.mark.parametrize("cells", ["values", "nothing"])
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(name, marks=[pytest.mark.slow] * (name not in IN_TURNS))
-        for name in CONTAINERS
-        if name not in READ_ELSEWHERE
-    ],
+    [pytest.param(name, marks=[pytest.mark.slow] * (name not in IN_TURNS)) for name in CONTAINERS],
 )
 def test_a_release_takes_all_that_a_draft_keeps(name: str, cells: str) -> None:
     container, first = CONTAINERS[name], next(iter(COLUMNS))
