@@ -20,9 +20,15 @@ from synthdp.errors import ParameterError
 from synthdp.randomness import Generator
 from synthdp.schema.column import Column
 
+LARGEST = {"sum": 1e140, "mean": 1e140, "variance": 1e70, "correlation": 1e70}
+"""Largest size of a number that has each statistic.  Derived: its error squares numbers, and for variances squares again,
+and a sum of so many over 10^20 rows stays below 10^308, the largest 64-bit float."""
+
 
 def check_numbers(name: str, column: Column, what: str) -> None:
     """Raise ParameterError unless a column has a statistic: numbers have all; times have a mean, and lengths of time a sum.
+
+    Numbers so large that their squares are no 64-bit floats have none.
 
     Parameters
     ----------
@@ -39,6 +45,11 @@ def check_numbers(name: str, column: Column, what: str) -> None:
     taken = {"mean", "sum"} if column.quantity == "length" else {"mean"}
     if column.quantity == "label" or (column.temporal and what not in taken):
         raise ParameterError(f"column {name!r} holds {column.holds}, which have no {what}: name a column of numbers")
+    if max(map(abs, value_range(column))) > LARGEST[what]:
+        raise ParameterError(
+            f"the bounds of column {name!r} are too far apart for a {what}, which needs numbers of at most "
+            f"{LARGEST[what]:g} in size: ask for quantiles or counts, or declare narrower bounds in the next release"
+        )
 
 
 def check_order(name: str, column: Column) -> None:

@@ -12,6 +12,7 @@ import pytest
 from no_noise import without_noise
 
 import synthdp as sd
+from synthdp.answers.moments import LARGEST
 from synthdp.errors import ParameterError
 
 SCHEMA = sd.Schema({
@@ -177,6 +178,33 @@ def test_groups_are_those_of_a_marginal() -> None:
 def test_a_question_without_an_answer_is_refused(exact_release: sd.SyntheticRelease, question, message: str) -> None:
     with pytest.raises(ParameterError, match=message):
         exact_release.answer(question())
+
+
+STATISTICS = {
+    "sum": lambda **by: sd.sum("x", **by),
+    "mean": lambda **by: sd.mean("x", **by),
+    "variance": lambda **by: sd.variance("x", **by),
+    "correlation": lambda **_: sd.correlation("x", "z"),
+}
+
+
+@pytest.mark.parametrize("bound", [4e300, 1e140, 1e70])
+def test_numbers_of_any_size_have_a_finite_answer_or_a_sentence(bound: float) -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {"x": rng.uniform(-bound, bound, 300), "z": rng.uniform(0, 1, 300), "g": rng.choice(["a", "b"], 300)}
+    )
+    columns = {"x": sd.Continuous(-bound, bound), "z": sd.Continuous(0, 1), "g": sd.Categorical(["a", "b"])}
+    release = sd.SyntheticRelease(schema=sd.Schema(columns), epsilon=5.0, random_state=0).fit(table)
+    for name, ask in STATISTICS.items():
+        for question in (ask(), ask(by="g")):
+            if bound > LARGEST[name]:
+                with pytest.raises(ParameterError, match=f"bounds of column 'x' are too far apart for a {name}, which"):
+                    release.answer(question)
+            else:
+                found = release.answer(question)[["estimate", "standard_error", "lower", "upper"]]
+                assert np.isfinite(found.to_numpy(np.float64)).all()
+    assert np.isfinite(release.answer(sd.quantile("x"))["estimate"]).all()
 
 
 @pytest.mark.parametrize(
