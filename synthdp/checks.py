@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import os
 from collections.abc import Iterable
 from numbers import Real
 from typing import Any
@@ -67,6 +68,28 @@ def _index(value: Any) -> int | None:
         return operator.index(value)
     except TypeError:  # an array that holds more than one number
         return None
+
+
+def check_memory(rows: int, columns: int) -> None:
+    """Raise ParameterError if sampled rows cannot lie in the memory of this computer.
+
+    The least they take is counted: a position of 8 bytes for each row, and for each cell a byte of its bin and a byte of
+    the table.  Without a number of the memory, as under Windows, 1 TiB is taken.
+
+    Raises
+    ------
+    ParameterError
+        Saying how much they take.
+    """
+    memory = 2**40
+    if hasattr(os, "sysconf") and {"SC_PHYS_PAGES", "SC_PAGE_SIZE"} <= {*os.sysconf_names}:
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    least = rows * (8 + 2 * columns)
+    if least > memory > 0:
+        raise ParameterError(
+            f"rows ({rows}) take at least {least / 2**30:,.0f} GiB, more than the memory of {memory / 2**30:,.0f} GiB: "
+            "ask for fewer rows, or write them to a file with sample_to"
+        )
 
 
 def check_number(

@@ -382,7 +382,14 @@ class Release(Generic[OutputT_co]):
             if isinstance(error, SynthDPError) and not isinstance(error, InternalError):
                 raise
             simplest = self.simplest().salvaged("drawing rows from the model", error)
-            return getattr(simplest.output, name)(*given, **options)
+            try:
+                return getattr(simplest.output, name)(*given, **options)
+            except MemoryError:
+                if name != "sample":
+                    raise
+                raise ParameterError(
+                    "memory does not hold that many rows: ask for fewer rows, or write them to a file with sample_to"
+                ) from None
 
     def _allowed(self, given: Any) -> Mapping[str, Any]:
         """Return the values that drawn rows must have, by column, from a mapping or from texts such as "age > 30"."""

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from synthdp.arrays import AnyArray, BoolArray, FloatArray, GridIndices, IntArray
-from synthdp.checks import whole
+from synthdp.checks import check_memory, whole
 from synthdp.distribution.history_model import Histories
 from synthdp.distribution.protocol import ImpossibleEvidenceError
 from synthdp.domain.encoder import RawColumn, decode, encode, fresh_labels, rows_of, together
@@ -175,10 +175,11 @@ class DatabaseModel:
         Raises
         ------
         ParameterError
-            If ``rows`` is below 1 or more than the number of keys of a key pattern.  If ``given`` names an unknown
-            column or values that no person has.
+            If ``rows`` is below 1, more than the number of keys of a key pattern, or more than memory holds.  If ``given``
+            names an unknown column or values that no person has.
         """
         wanted, rng = whole("rows", self.rows if rows is None else rows, least=1), generator(random_state)
+        check_memory(wanted, len(self.schema.tables[self.schema.root]))
         blocks = list(self._blocks(wanted, rng, given))
         return {
             name: self._built(name, [one[name] for one in blocks], self.formats[name]) for name in self.schema.tables

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from synthdp.arrays import AnyArray, BoolArray, Codes, FloatArray, GridIndices, IntArray
-from synthdp.checks import check_number, check_one_of, whole
+from synthdp.checks import check_memory, check_number, check_one_of, whole
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.protocol import Distribution, ImpossibleEvidenceError, draw_within_groups
 from synthdp.domain.derive import followed, leading_to
@@ -186,13 +186,15 @@ class SyntheticModel:
         Raises
         ------
         ParameterError
-            If ``method`` is unknown or ``balance`` is outside its limits.  If ``rows`` is below 1 or more than the
-            number of keys of an identifier.  If ``given`` names an unknown column or values of probability 0.
+            If ``method`` is unknown or ``balance`` is outside its limits.  If ``rows`` is below 1, more than the
+            number of keys of an identifier, or more than memory holds.  If ``given`` names an unknown column or values
+            of probability 0.
         """
         check_one_of("method", method, ("systematic", "multinomial"))
         check_number("balance", balance, least=0, most=MOST_BALANCE)
         wanted, rng = whole("rows", self.rows if rows is None else rows, least=1), generator(random_state)
         check_enough_keys(self.schema, wanted)
+        check_memory(wanted, len(self.schema))
         independent = method == "multinomial"
         indices = self.sample_indices(wanted, rng, given=given, independent=independent, balance=balance)
         sums = {} if given else self.populations

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from synthdp.checks import check_integral, check_number, check_one_of, check_share, check_whole, whole
+from synthdp.checks import check_integral, check_memory, check_number, check_one_of, check_share, check_whole, whole
 from synthdp.errors import ParameterError
 
 NO_NUMBERS = ["3", None, b"3", [3], math.nan, True, np.True_, np.array([1, 2]), 3j]
@@ -88,3 +88,9 @@ def test_a_count_of_any_type_is_let_through_where_arithmetic_takes_it(value):
 def test_what_is_no_count_is_refused(value):
     with pytest.raises(ParameterError):
         check_integral("k", value)
+
+
+@given(st.integers(0, 10**6), st.integers(1, 500))
+def test_rows_that_memory_may_hold_are_let_through(rows, columns):
+    assert not refused(lambda: check_memory(rows, columns))
+    assert refused(lambda: check_memory(10**13 + rows, columns))

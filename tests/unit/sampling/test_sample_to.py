@@ -98,3 +98,10 @@ def test_settings_out_of_range_are_refused(options, message, tmp_path):
 def test_an_unknown_ending_is_refused(tmp_path):
     with pytest.raises(ParameterError, match=r"must end in .parquet, .arrow, .csv, .csv.gz"):
         model_of(SCHEMA).sample_to(tmp_path / "t.xlsx", rows=5)
+
+
+def test_more_rows_than_memory_holds_are_refused_in_a_sentence():
+    with pytest.raises(
+        ParameterError, match=r"^rows \(10000000000000\) take at least .* GiB: ask for fewer rows, or write"
+    ):
+        model_of(SCHEMA).sample(10**13)
