@@ -117,7 +117,7 @@ class FrameSource:
 
     def __init__(self, table: object) -> None:
         self._frame = frame_of(table)
-        self._declared = _types_of(nw.from_native(table))  # type: ignore[call-overload]
+        self._declared = _types_of(nw.from_native(table))
         self.library = _library_name(table, self._frame)
         self._native = self._frame.to_native()
         if self.library == "pandas" and not isinstance(self._native, pd.DataFrame):
