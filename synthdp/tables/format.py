@@ -83,18 +83,19 @@ class TableFormat:
                 types[name] = suits(schema.outputs[name])
         form = cls(library=source.library, dtypes=(*types.items(), *added.items()), arrow=arrow)
         for name, dtype in form.dtypes:
-            column = schema.outputs[name].example()
-            why = why_not(form.library, column, dtype)
-            if why is not None and name in types and source.kind(name) == schema.outputs[name]:  # nothing was declared
-                raise DataError(
+            declared = schema.outputs[name]
+            why = why_not(form.library, declared.example(), dtype)
+            if why is None:
+                continue
+            if name in types and not declared.is_complete and type(declared) is type(source.kind(name)):
+                raise DataError(  # nothing was declared, or no more than the type itself says
                     f"column {name!r} is of type {dtype}, which a release cannot write: convert the column to text, numbers "
                     "or times (in pandas to text by .astype(str)), or drop it"
                 )
-            if why is not None:
-                raise DataError(
-                    f"column {name!r} is of type {dtype}, which does not suit its declaration, "
-                    f"{type(column).__name__} ({why}): convert the column, declare another type, or drop it"
-                )
+            raise DataError(
+                f"column {name!r} is of type {dtype}, which does not suit its declaration, "
+                f"{type(declared.example()).__name__} ({why}): convert the column, declare another type, or drop it"
+            )
         return form
 
     @classmethod
