@@ -7,7 +7,9 @@ import pandas as pd
 import pytest
 from rule_models import model_of
 
-from synthdp.errors import FormatError, ParameterError
+import synthdp as sd
+from synthdp.errors import FormatError, ParameterError, SalvageWarning
+from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.columns import Boolean, Categorical, Datetime, Identifier, Integer
 from synthdp.schema.constraints import Forbidden
 from synthdp.schema.schema import Schema
@@ -105,3 +107,17 @@ def test_more_rows_than_memory_holds_are_refused_in_a_sentence():
         ParameterError, match=r"^rows \(10000000000000\) take at least .* GiB: ask for fewer rows, or write"
     ):
         model_of(SCHEMA).sample(10**13)
+
+
+def test_memory_that_runs_out_while_rows_are_drawn_is_a_sentence(monkeypatch):
+    def full(*_, **__):
+        raise MemoryError
+
+    table = pd.DataFrame({"n": [0, 1] * 50})
+    release = sd.SyntheticRelease(schema=sd.Schema({"n": sd.Integer(0, 1)}), epsilon=1.0).fit(table)
+    monkeypatch.setattr(SyntheticModel, "sample", full)
+    with (
+        pytest.warns(SalvageWarning),
+        pytest.raises(ParameterError, match=r"^memory does not hold that many rows: ask"),
+    ):
+        release.sample(100)
