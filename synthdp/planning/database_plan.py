@@ -18,11 +18,13 @@ from synthdp.mechanisms.preflight import account_budget, discovery_part
 from synthdp.mechanisms.related.measuring_persons import person_tables
 from synthdp.mechanisms.related.related_tables import (
     CHOSEN,
+    ONE_WAYS,
     SCREENING,
     STAYS,
     RelatedTables,
     check_tables,
     one_way_tables,
+    share_of_one_ways,
 )
 from synthdp.planning.dry_run import assumed_column, assumptions_of
 from synthdp.privacy.calibration import account_inside, calibrate
@@ -155,6 +157,8 @@ def plan_database(
     rest = GaussianDP(rest.mu) if isinstance(rest, GaussianDP) else rest  # thresholds have all of delta
     budget = BudgetAllocation(rest, adjacency)  # type: ignore[arg-type]
     tables, shares = one_way_tables(layout)
+    more = share_of_one_ways(layout, budget, total=persons) / ONE_WAYS
+    shares = [share * more for share in shares]
     queries = person_tables(layout, tables, shares)
     part, _ = budget.take(sum(shares))
     made = calibrate(adjacency.sensitivity(queries), part.loss, k=queries.k)
@@ -190,7 +194,9 @@ def plan_database(
     advice += [f"table {name!r}: assumed are {line}" for name, one in opened.items() for line in assumptions_of(one)]
     # the number of persons is a sum of two counts: of persons with one row in the root table, and with several
     persons_stddev = float(stddevs[0]) * math.sqrt(2)
-    stages = {"one-way tables": sum(shares), "what stays": STAYS, "screening": SCREENING, "tables of two": CHOSEN}
+    later = {"what stays": STAYS, "screening": SCREENING, "tables of two": CHOSEN}
+    left = (1 - sum(shares)) / sum(later.values())
+    stages = {"one-way tables": sum(shares), **{name: share * left for name, share in later.items()}}
     discovery = {"discovery": spent} if opened else {}
     stages = discovery | {name: (1 - spent) * share for name, share in stages.items()}
     return DatabasePlan(

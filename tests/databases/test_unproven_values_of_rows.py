@@ -158,7 +158,7 @@ def test_few_missing_values_do_not_come_out_and_their_intervals_hold_them_and_no
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     without_noise(monkeypatch)
-    few = dict.fromkeys(OPEN, 0.03)
+    few = dict.fromkeys(OPEN, 0.02)
     tables = with_gaps(few)
     release = fitted(tables)
     made = release.sample(6000)

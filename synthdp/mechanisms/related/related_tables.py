@@ -24,6 +24,7 @@ from synthdp.errors import InternalError, ParameterError
 from synthdp.fit.history_scaling import LAST, Key, Target, fit_histories
 from synthdp.fit.person_shrinkage import towards
 from synthdp.measurements import Measurements
+from synthdp.mechanisms.adaptive.shares import one_way_share
 from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.preflight import first_that_works, last_of, salvaged
 from synthdp.mechanisms.protocol import HasPrivacyCost
@@ -68,7 +69,12 @@ from synthdp.schema.database import DatabaseSchema
 UNUSUAL, COUNTS, ONE_WAYS, STAYS, SCREENING, CHOSEN = 0.01, 0.06, 0.2, 0.3, 0.1, 0.33
 """Shares of the budget for six steps: unusual persons (no root row or several), numbers of child rows, one-way tables.
 Then each attribute against itself in another row, scores of other tables, and tables chosen by score.  More for one of
-them makes its tables better and the others noisier.  Tuned; not measured."""
+them makes its tables better and the others noisier.  Tuned: swept in docs/benchmarks/constants.md."""
+
+MOST_ONE_WAYS = 0.4
+"""Largest share of the budget for one-way tables, where noise is large for so few persons.  More makes columns better, and
+leaves less for relations.  Tuned: with the share of a single table, .56, nlswork has .137 at epsilon 1, with .4 .112, with
+.2 .116."""
 
 THREES = 0.4
 """Fraction of `CHOSEN` for tables of three attributes and their scores, if the gain of any can exceed its noise: .13 of
@@ -250,7 +256,16 @@ class RelatedTables(HasPrivacyCost):
         self._tell("one-way tables")
         odd, (tables, shares) = len(unusual(layout)), one_way_tables(layout)
         found, counted, left = measure(account, layout, tables, shares, budget, step="one-way marginals of persons")
-        total = _persons([noisy for noisy, _ in counted])
+        total, answers = _persons([noisy for noisy, _ in counted]), [found]
+        more = share_of_one_ways(layout, budget, total=total) / ONE_WAYS - 1
+        if more > 0:  # how large the noise is for so many persons was not known before
+            again, counted_again, left = measure(
+                account, layout, tables, [share * more for share in shares], left,
+                step="one-way marginals of persons, second round",
+            )  # fmt: skip
+            answers.append(again)
+            counted = [mean_by_precision(*both) for both in zip(counted, counted_again, strict=True)]
+            total = _persons([noisy for noisy, _ in counted])
         rows = rows_by_table(layout, tables[odd:], counted[odd:], total=total)
         ones: dict[Key, FloatArray] = {}
         columns = []
@@ -262,7 +277,7 @@ class RelatedTables(HasPrivacyCost):
             ones[one.table, one.name] = counts
             if one.counts < 0:
                 columns.append(first_column(one, axis, counts, stddev, share, total=rows[one.table]))
-        known = _Known(layout, {}, {}, {}, {}, Histories(layout, {}), {}, total, left, (found,), ())
+        known = _Known(layout, {}, {}, {}, {}, Histories(layout, {}), {}, total, left, tuple(answers), ())
         return known.with_ones(ones, columns), tuple(columns)
 
     def _persons(self, known: _Known, rng: Generator) -> Persons:
@@ -638,6 +653,29 @@ def one_way_tables(layout: Layout) -> tuple[list[PersonTable], list[float]]:
     for size, one in zip(sizes, counts, strict=True):
         shares.append((COUNTS if one else ONE_WAYS) * size / whole_of[one])
     return [*odd, *ones], shares
+
+
+def share_of_one_ways(layout: Layout, budget: BudgetAllocation, *, total: float) -> float:
+    """Return the budget share of the one-way tables of persons: that of a single table, `ONE_WAYS` to `MOST_ONE_WAYS`.
+
+    Parameters
+    ----------
+    layout
+        The record of a person.
+    budget
+        The whole budget.
+    total
+        Estimated number of persons.
+    """
+    cells = [math.prod(one_way(layout, one).sizes(layout)) for one in attributes(layout)]
+    return float(np.clip(one_way_share(cells, budget, total=total), ONE_WAYS, MOST_ONE_WAYS))
+
+
+def mean_by_precision(one: tuple[FloatArray, float], other: tuple[FloatArray, float]) -> tuple[FloatArray, float]:
+    """Return the mean of two noisy tables, weighted by precision, and its stddev; each comes with its own."""
+    (first, a), (second, b) = one, other
+    both = a**2 + b**2
+    return np.asarray((first * b**2 + second * a**2) / both, np.float64), a * b / math.sqrt(both)
 
 
 def _ordered(table: PersonTable) -> tuple[int, int]:
