@@ -65,23 +65,31 @@ from synthdp.tables.parse import declared
 from synthdp.tables.plain import quantity_of
 
 KIND_SHARE = 0.1
-"""Share of an untyped column's budget for a histogram of its values' types (dates, decimals, texts ...).  More finds rarer
-types, and leaves less for the range or the labels.  Tuned; not measured."""
+"""Share of an untyped column's budget for a histogram of its values' types (dates, decimals, texts ...).  More finds
+rarer types, and leaves less for the range or the labels.  Tuned: half and twice of it change the three-way error
+of three undeclared tables by 0 and +.3 % (docs/benchmarks/constants.md).
+"""
 
 LOOKS = 2
-"""Most histograms of equal-width bins that narrow one column's range, after the histogram of powers of two.  More narrow a
-range more closely, with more noise in each.  Tuned; not measured."""
+"""Most histograms of equal-width bins that narrow one column's range, after the histogram of powers of two.  More
+narrow a range more closely, with more noise in each.  Tuned: half and twice of it change the three-way error of
+three undeclared tables by +2.0 and +5.0 % (docs/benchmarks/constants.md).
+"""
 
 POWERS_SHARE, PARTS_SHARE, DIGITS_SHARE = 0.5, 0.15, 0.2
-"""Shares of a numeric column's budget for three kinds of histograms: one of powers of two, up to two of equal-width bins
-that narrow the range (each), and one of decimal digits.  The powers get most, because the other histograms depend on
-their range.  More for equal-width bins narrows ranges better; more for digits finds finer rounding.  Tuned; not
-measured."""
+"""Shares of a numeric column's budget for three kinds of histograms: one of powers of two, up to two of equal-width
+bins that narrow the range (each), and one of decimal digits.  The powers get most, because the other histograms
+depend on their range.  More for equal-width bins narrows ranges better; more for digits finds finer rounding.
+Tuned: `POWERS_SHARE`: +2.0 and -3.5 %; `PARTS_SHARE`: 0 and -2.3 %; `DIGITS_SHARE`: -.8 and -.4 % of the three-way
+error of three undeclared tables, with half and twice (docs/benchmarks/constants.md).
+"""
 
 LEVELS_WEIGHT = 2.0
-"""Budget of a column of labels, relative to a numeric column.  Each label must pass a threshold, while of numbers only the
-ends of the range must be found.  A larger value finds rarer labels, and makes ranges less certain.  Tuned; not
-measured."""
+"""Budget of a column of labels, relative to a numeric column.  Each label must pass a threshold, while of numbers
+only the ends of the range must be found.  A larger value finds rarer labels, and makes ranges less certain.
+Tuned: half and twice of it change the three-way error of three undeclared tables by -2.6 and +.5 %
+(docs/benchmarks/constants.md).
+"""
 
 OBJECTS: dict[str, Column] = {
     "date": Date(), "moment": Datetime(), "length": Duration(), "clock": Time(), "decimal": Continuous(),

@@ -26,9 +26,11 @@ POWER_BINS = 4 * EXPONENTS + 1
 for each sign, and zero."""
 
 PARTS = 32
-"""Equal-width bins of a later histogram, which narrows the range.  There are twice as many after the range shrank to about
-five bins, because a point mass on a border fills two bins.  More bins narrow a range more closely, but each holds fewer
-numbers against the same noise.  Tuned; not measured."""
+"""Equal-width bins of a later histogram, which narrows the range.  There are twice as many after the range shrank to
+about five bins, because a point mass on a border fills two bins.  More bins narrow a range more closely, but each
+holds fewer numbers against the same noise.  Tuned: half and twice of it change the three-way error of three
+undeclared tables by +6.6 and +1.3 % (docs/benchmarks/constants.md).
+"""
 
 HIDDEN = 0.07
 """A range is not cut if a larger fraction of the numbers seems to lie outside, and more than `HIDING` says.  A larger
@@ -51,8 +53,10 @@ widens more ranges by noise.  Tuned; not measured."""
 
 LIKELY = 2.0
 """Noise stddevs: a power of two next to the range is added to it if its count exceeds this and the range stays narrow
-(`NARROW`).  The threshold is low because a slightly wide range costs little.  A smaller value widens more ranges by
-noise.  Tuned; not measured."""
+(`NARROW`).  The threshold is low because a slightly wide range costs little.  A smaller value widens more ranges
+by noise.  Tuned: half and twice of it change the three-way error of three undeclared tables by 0 and +.1 %
+(docs/benchmarks/constants.md).
+"""
 
 NEAR = 5
 """Number of bins: a likely power of two (`LIKELY`) is added to the column's total if a significant bin is at most this
@@ -60,36 +64,50 @@ far away.  Smaller powers are below 2^-5 of the range, one of its 32 equal-width
 to the total.  Tuned; not measured."""
 
 NARROW = 4.0
-"""A range at most this many times as wide as the span of its numbers is narrow enough.  Then only ends that surely hold
-hardly any numbers (`HARDLY_ANY`) are cut off; the later one-way marginal has less noise and shows empty bins.  A larger
-value saves histograms, and leaves wider ranges.  Tuned; not measured."""
+"""A range at most this many times as wide as the span of its numbers is narrow enough.  Then only ends that surely
+hold hardly any numbers (`HARDLY_ANY`) are cut off; the later one-way marginal has less noise and shows empty bins.
+A larger value saves histograms, and leaves wider ranges.  Tuned: half and twice of it change the three-way error
+of three undeclared tables by +2.3 and +.3 % (docs/benchmarks/constants.md).
+"""
 
 HARDLY_ANY = 0.005
 """Largest fraction of the numbers that an end of a range may hold to be cut off, at z-score `SURELY`.  It bounds the
-fraction that is clipped.  A larger value narrows more ranges.  Tuned; not measured."""
+fraction that is clipped.  A larger value narrows more ranges.  Tuned: half and twice of it change the three-way
+error of three undeclared tables by 0 and +.1 % (docs/benchmarks/constants.md).
+"""
 
 SURELY = 2.0
-"""Z-score at which an end must hold at most `HARDLY_ANY` of the numbers to be cut off.  A lower value narrows more ranges,
-but clips more numbers that noise hides.  Tuned; not measured."""
+"""Z-score at which an end must hold at most `HARDLY_ANY` of the numbers to be cut off.  A lower value narrows more
+ranges, but clips more numbers that noise hides.  Tuned: half and twice of it change the three-way error of three
+undeclared tables by +1.0 and -.5 % (docs/benchmarks/constants.md).
+"""
 
 OUTSIDE = 5.2
 """Noise stddevs above which an equal-width bin, or a window of adjacent ones, is taken to hold numbers.  Noise alone
-exceeds it once in 60 000 histograms.  A smaller value keeps more ranges wide because of noise.  Tuned; not measured."""
+exceeds it once in 60 000 histograms.  A smaller value keeps more ranges wide because of noise.  Tuned: half and
+twice of it change the three-way error of three undeclared tables by -.2 and -1.6 % (docs/benchmarks/constants.md).
+"""
 
 FEW_PARTS, MUCH = 2, 0.2
 """A column has few numbers if noise in eight bins, the widest of `WINDOWS`, may hide more than the fraction `MUCH` of
-them.  Its range is then cut only to a point mass, which fills at most `FEW_PARTS` bins, with more bins beside them.
-Other cuts could clip numbers that noise hides.  A larger value of either cuts more ranges, and clips more such
-numbers.  Tuned; not measured."""
+them.  Its range is then cut only to a point mass, which fills at most `FEW_PARTS` bins, with more bins beside
+them.  Other cuts could clip numbers that noise hides.  A larger value of either cuts more ranges, and clips more
+such numbers.  Tuned: `FEW_PARTS`: +.7 and 0 %; `MUCH`: +.4 and 0 % of the three-way error of three undeclared
+tables, with half and twice (docs/benchmarks/constants.md).
+"""
 
 HIDING = 4.0
-"""Noise stddevs: a range is not cut if the noisy count outside exceeds both this many and the fraction `HIDDEN` of the
-numbers.  In a column with few numbers (`MUCH`) it also replaces `OUTSIDE` for bins beside a point mass.  A larger value
-cuts more ranges, and clips more numbers.  Tuned; not measured."""
+"""Noise stddevs: a range is not cut if the noisy count outside exceeds both this many and the fraction `HIDDEN` of
+the numbers.  In a column with few numbers (`MUCH`) it also replaces `OUTSIDE` for bins beside a point mass.  A
+larger value cuts more ranges, and clips more numbers.  Tuned: half and twice of it change the three-way error of
+three undeclared tables by -2.4 and +.2 % (docs/benchmarks/constants.md).
+"""
 
 WINDOWS = (1, 2, 4, 8)
-"""Numbers of adjacent bins whose sums are also tested, because values spread over several bins may be significant only
-together.  Wider windows find thinner tails, but each more gives noise another chance.  Tuned; not measured."""
+"""Numbers of adjacent bins whose sums are also tested, because values spread over several bins may be significant
+only together.  Wider windows find thinner tails, but each more gives noise another chance.  Tuned: half and twice
+of it change the three-way error of three undeclared tables by 0 and +2.2 % (docs/benchmarks/constants.md).
+"""
 
 OFF_DIGITS = 0.1
 """Largest fraction of the numbers that may be rounded to a spacing that is wide for the range, which moves them far.  A

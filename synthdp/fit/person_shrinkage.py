@@ -14,7 +14,9 @@ from synthdp.arrays import FloatArray
 
 SMALL = 5
 """Tables with fewer rows or columns than this are shrunk by one factor, others by singular values.  The shrinker of
-singular values is optimal only in the limit of large tables.  Tuned; not measured."""
+singular values is optimal only in the limit of large tables.  Tuned: half and twice of it change pairs in a row of
+two panels by +1.8 and -1.2 % (docs/benchmarks/constants.md).
+"""
 
 
 def shrunk(gap: FloatArray, stddev: float) -> FloatArray:
@@ -82,7 +84,8 @@ which are added to logarithms of counts: exp(12) is about 160 000, so no count o
 
 LEAST_GROUPS = 3
 """An association is fitted only to numbers with at least this many groups.  Fewer groups have hardly more cells than
-an association has parameters.  Tuned; not measured.
+an association has parameters.  Tuned: half and twice of it change pairs in a row of two panels by 0 and 0 %
+(docs/benchmarks/constants.md).
 """
 
 ONE_STEP = 0.05

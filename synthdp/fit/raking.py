@@ -25,9 +25,11 @@ from synthdp.queries.contingency import NoisyTable, Shape, cell_index, check_tab
 from synthdp.randomness import Generator
 
 PARTICLES_EACH, FEWEST_PARTICLES = 10, 25_000
-"""Weighted rows drawn per row of the private table, and the number that small tables get, both up to `Particles.size`.
-With more per row, weights come no nearer to the truth than the noise allows; with fewer in all, the cells of a small
-table would have no rows to weigh.  `PARTICLES_EACH`: tuned; not measured.  `FEWEST_PARTICLES`: safety limit.
+"""Weighted rows drawn per row of the private table, and the number that small tables get, both up to
+`Particles.size`.  With more per row, weights come no nearer to the truth than the noise allows; with fewer in all,
+the cells of a small table would have no rows to weigh.  `PARTICLES_EACH`: tuned: `PARTICLES_EACH`: +.1 and -.1 %;
+`FEWEST_PARTICLES`: -.1 and +.1 % of the three-way error of five tables, with half and twice
+(docs/benchmarks/constants.md).  `FEWEST_PARTICLES`: safety limit.
 """
 
 MOST_SWEEPS = 24
@@ -37,7 +39,8 @@ A safety limit of time.
 
 STEPS = 2
 """Steps towards the mean products in each sweep; raking to tables in between undoes a little of them.  More come
-nearer to the products in each sweep, which then takes longer.  Tuned; not measured.
+nearer to the products in each sweep, which then takes longer.  Tuned: half and twice of it change the three-way
+error of five tables by 0 and 0 % (docs/benchmarks/constants.md).
 """
 
 

@@ -35,8 +35,10 @@ cells a pair, halving takes 5 % off the error of these tables but as long as the
 """
 
 DECISIONS_A_CELL = 4
-"""A three-column table is balanced if there are at least this many row pairs for each of its cells.  With fewer pairs,
-large tables would disturb the balance of two-column tables.  Tuned; not measured."""
+"""A three-column table is balanced if there are at least this many row pairs for each of its cells.  With fewer
+pairs, large tables would disturb the balance of two-column tables.  Tuned: half and twice of it change the
+three-way error of five tables by -.1 and +.1 % (docs/benchmarks/constants.md).
+"""
 
 LOOKS = 1
 """Number of times that the decisions of the last halving are revised.  Tuned: a second revision takes 1 to 2 % more off
@@ -61,7 +63,10 @@ measured."""
 
 MOST_HALVINGS, MOST_INSIDE = 3, 2
 """Most halvings in all, and most halvings at the end that also balance intervals inside coarse bins.  A later halving
-halves the imbalance of an earlier one, so one more gains little, for twice the rows.  Tuned; not measured."""
+halves the imbalance of an earlier one, so one more gains little, for twice the rows.  Tuned: `MOST_HALVINGS`: +.5
+and -.1 %; `MOST_INSIDE`: 0 and 0 % of the three-way error of five tables, with half and twice
+(docs/benchmarks/constants.md).
+"""
 
 MOST_BALANCE = 16.0
 """Largest value of the ``balance`` parameter: at most this many times the usual time is spent.  A safety limit."""

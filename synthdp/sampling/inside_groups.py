@@ -26,9 +26,11 @@ ROWS = 20_000
 """Most rows from which the correlations of bins are estimated.  A safety limit of time."""
 
 LEAST_LOST = 0.02
-"""Smallest loss of correlation for which a column is reordered.  The loss is the correlation of two columns' scores times
-the fraction that their bins do not show, which independent draws inside bins lose.  A smaller value reorders more
-columns, for a smaller gain.  Tuned; not measured."""
+"""Smallest loss of correlation for which a column is reordered.  The loss is the correlation of two columns' scores
+times the fraction that their bins do not show, which independent draws inside bins lose.  A smaller value reorders
+more columns, for a smaller gain.  Tuned: half and twice of it change the three-way error of five tables by 0 and 0
+% (docs/benchmarks/constants.md).
+"""
 
 MOST_COLUMNS, WORK = 32, 3_000_000
 """Most columns that are reordered together, and most scores (rows times columns) that are drawn, which takes about a
@@ -46,8 +48,10 @@ into PARTS, which leaves 2^-30 of it.  A numerical tolerance; eight parts at onc
 bisections."""
 
 CHANCE = 3.0
-"""Correlations of bins below this many standard deviations of sampling error count as 0.  A smaller value lets chance make
-relations inside bins; a larger one loses weak relations.  Tuned; not measured."""
+"""Correlations of bins below this many standard deviations of sampling error count as 0.  A smaller value lets chance
+make relations inside bins; a larger one loses weak relations.  Tuned: half and twice of it change the three-way
+error of five tables by 0 and 0 % (docs/benchmarks/constants.md).
+"""
 
 FARTHEST = 8.0
 """Largest absolute value of a latent score, in standard deviations.  A numerical tolerance."""

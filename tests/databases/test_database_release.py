@@ -328,7 +328,9 @@ def test_a_plan_reads_nothing_and_knows_more_budget_is_less_noise() -> None:
 
 
 def test_the_noise_of_a_plan_is_that_of_the_release(release: sd.DatabaseRelease) -> None:
-    plan = sd.DatabaseRelease(schema=SCHEMA, epsilon=4.0).plan(rows={name: len(rows) for name, rows in tables().items()})
+    plan = sd.DatabaseRelease(schema=SCHEMA, epsilon=4.0).plan(
+        rows={name: len(rows) for name, rows in tables().items()}
+    )
     steps = [item.step for item in release.receipt_.items]
     rounds = release.release_.measurements[: 1 + ("one-way marginals of persons, second round" in steps)]
     precision = sum((one.stddev * one.queries.denominator / one.queries.ones[0]) ** -2 for one in rounds)

@@ -40,8 +40,10 @@ REPLICATES = 24
 """Number of bootstrap tables; a standard error then has a relative error of about 14 %. Derived: 1 / sqrt(2 * 24)."""
 
 POINTS, FEWEST_POINTS = 12_000, 5_000
-"""Most (POINTS) and fewest points in a pool that all replicates share; rarer combinations of values do not occur in the
-pool.  `POINTS`: more show rarer combinations and take longer; tuned, not measured.  `FEWEST_POINTS`: safety limit."""
+"""Most (POINTS) and fewest points in a pool that all replicates share; rarer combinations of values do not occur in
+the pool.  `POINTS`: more show rarer combinations and take longer; tuned: `POINTS`: half and twice of it change
+widths of intervals by +.8 and 0 % (docs/benchmarks/constants.md).  `FEWEST_POINTS`: safety limit.
+"""
 
 MOST_CODES = 150_000
 """Most points times columns: wide tables have fewer points, but at least `FEWEST_POINTS`, so that a first answer takes

@@ -29,8 +29,9 @@ from synthdp.sampling.synthetic_model import SyntheticModel
 
 EXPONENTS = (0.0, 0.1, 0.25, 0.5, 1.0, 2.0)
 """Candidate exponents by which a measured relation may be stronger than in the model.  Each cell's ratio to
-independence is raised to 1 plus the exponent.  More or finer ones would interpolate better, and take more time.  Tuned;
-not measured."""
+independence is raised to 1 plus the exponent.  More or finer ones would interpolate better, and take more time.
+Tuned: half and twice of it change widths of intervals by -.4 and +.5 % (docs/benchmarks/constants.md).
+"""
 
 SWEEPS = 6
 """Iterations of proportional fitting that restore the margins of a strengthened table, see `EXPONENTS`.  A numerical
@@ -38,7 +39,9 @@ tolerance."""
 
 SLIGHT = 0.005
 """Smallest excess of a noisy table's distance from independence over the model's, as a fraction of the model's
-distance, at which a pair is corrected.  A smaller one corrects more pairs, at a cost of time.  Tuned; not measured."""
+distance, at which a pair is corrected.  A smaller one corrects more pairs, at a cost of time.  Tuned: half and
+twice of it change widths of intervals by 0 and +.6 % (docs/benchmarks/constants.md).
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,7 +108,9 @@ def _parts(wanted: FloatArray, found: FloatArray) -> FloatArray:
 
 PREDICTORS = 8
 """Number of columns that predict another column: the columns that explain most of its variance.  More take more time;
-fewer understate the relations inside bins.  Tuned; not measured."""
+fewer understate the relations inside bins.  Tuned: half and twice of it change widths of intervals by -1.4 and -.8
+% (docs/benchmarks/constants.md).
+"""
 
 RIDGE = 1e-3
 """Ridge of the regressions in `within_bin_tilts`, as a fraction of the explained variance.  A numerical tolerance."""
@@ -183,8 +188,10 @@ WITHIN = 0.5
 `TRIPLES`, so that intervals on Adult cover the truth at their nominal rate (docs/mechanisms/error-bars.md)."""
 
 TRIPLES = 0.5
-"""Assumed strength of three-column relations beyond their pairs, as a fraction of the mean strength of unmeasured pair
-relations.  More makes intervals wider than needed; less makes them miss the truth.  Tuned; not measured."""
+"""Assumed strength of three-column relations beyond their pairs, as a fraction of the mean strength of unmeasured
+pair relations.  More makes intervals wider than needed; less makes them miss the truth.  Tuned: half and twice of
+it change widths of intervals by -2.7 and -1.5 % (docs/benchmarks/constants.md).
+"""
 
 RELATIONS = 200
 """Most random pair relations per replicate; for more pairs, a random selection is made stronger in proportion.  A
@@ -207,19 +214,25 @@ time."""
 
 NEAR_EMPTY_Z = 3.0
 """Largest model count of a coarse bin that may in truth be empty, in stddevs of its noise.  More makes the error bars
-of well-filled bins too wide; less overlooks bins that noise filled.  Tuned; not measured."""
+of well-filled bins too wide; less overlooks bins that noise filled.  Tuned: half and twice of it change widths of
+intervals by -2.7 and +1.4 % (docs/benchmarks/constants.md).
+"""
 
 MAX_NEAR_EMPTY_FACTOR = 3.0
 """Largest factor by which a replicate multiplies the rows of a near-empty bin, so that a tiny model count cannot become
 a huge one.  A safety limit."""
 
 MAX_TREND_FACTOR = 2.0
-"""Upper end of the uniform factor, with mean 1, by which a replicate multiplies a trend inside a column's bins.  Other
-columns predict the trend.  2 leaves open whether there is none or twice the expected one.  Tuned; not measured."""
+"""Upper end of the uniform factor, with mean 1, by which a replicate multiplies a trend inside a column's bins.
+Other columns predict the trend. 2 leaves open whether there is none or twice the expected one.  Tuned: half and
+twice of it change widths of intervals by -2.4 and -3.6 % (docs/benchmarks/constants.md).
+"""
 
 LEAST_EXCESS = 0.01
 """Smallest excess dependence of a pair in the model over its score that is corrected, as a fraction of the rows.  A
-smaller one would correct what noise in the score makes.  Tuned; not measured."""
+smaller one would correct what noise in the score makes.  Tuned: half and twice of it change widths of intervals by
+-1.0 and -.9 % (docs/benchmarks/constants.md).
+"""
 
 MOST_EXCESS = 3.0
 """Largest relative change of a cell, (new - old) / old, when excess dependence is removed: it becomes at most four

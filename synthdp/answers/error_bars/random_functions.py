@@ -18,12 +18,15 @@ from synthdp.randomness import Generator, generator
 from synthdp.sampling.synthetic_model import SyntheticModel
 
 RANK = 4
-"""Number of random functions per column; a random relation of two columns is a sum of this many products.  More make it
-less like a real relation, which few functions describe, and take more time.  Tuned; not measured."""
+"""Number of random functions per column; a random relation of two columns is a sum of this many products.  More make
+it less like a real relation, which few functions describe, and take more time.  Tuned: half and twice of it change
+widths of intervals by -1.9 and -2.0 % (docs/benchmarks/constants.md).
+"""
 
 WAVES = 6
 """Number of cosines in a random function of an ordered column.  More add fine ripples, which `DECAY` makes faint.
-Tuned; not measured."""
+Tuned: half and twice of it change widths of intervals by -.9 and -1.2 % (docs/benchmarks/constants.md).
+"""
 
 DECAY = 2
 """Power of the frequency by which each cosine is divided, because real relations are mostly monotone.  Tuned on hmeq

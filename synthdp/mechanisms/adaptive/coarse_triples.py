@@ -49,13 +49,15 @@ no sweep is on record."""
 
 SCORE_NOISE = 0.02
 """Standard deviation aimed at in the noisy score of a triple, as a fraction of the rows.  A smaller one finds weaker
-triples, and leaves less to measure them.  Tuned; no sweep is on record.
+triples, and leaves less to measure them.  Tuned: half and twice of it change the three-way error of three tables
+with a target by 0 and +.2 % (docs/benchmarks/constants.md).
 """
 
 MOST_SCREEN, MOST_SCREEN_UNNAMED = 0.08, 0.002
 """Largest fraction of the remaining budget that scoring triples may cost: the first if the user names a target or a
 workload, else the second.  If it would cost more, no triple is considered.  Larger ones consider triples of more
-columns or fewer rows, at the cost of all tables.  Tuned; no sweep is on record.
+columns or fewer rows, at the cost of all tables.  Tuned: `MOST_SCREEN`: half and twice of it change the three-way
+error of three tables with a target by 0 and +.1 % (docs/benchmarks/constants.md).
 """
 
 RESERVE = 0.5

@@ -26,9 +26,11 @@ from synthdp.queries.contingency import project_to_simplex
 from synthdp.queries.marginals import one_ways
 
 SHARE, MOST_SHARE, PART_OF_LEFT = 0.0025, 0.02, 0.1
-"""Shares of the whole budget for measuring how round numbers are: SHARE for each column, and at most MOST_SHARE for all
-columns.  PART_OF_LEFT is the largest fraction of the remaining budget for all columns.  More budget reveals the
-rounding of columns with fewer rows, at the cost of all relations.  Tuned; no sweep is on record."""
+"""Shares of the whole budget for measuring how round numbers are: SHARE for each column, and at most MOST_SHARE for
+all columns.  PART_OF_LEFT is the largest fraction of the remaining budget for all columns.  More budget reveals
+the rounding of columns with fewer rows, at the cost of all relations.  Tuned: `SHARE`: +.1 and 0 %; `MOST_SHARE`:
++.1 and -.2 % of the three-way error of five tables, with half and twice (docs/benchmarks/constants.md).
+"""
 
 BEYOND = 3.0
 """A class of round numbers counts as over- or underfilled only if its count differs from an even spread by this many

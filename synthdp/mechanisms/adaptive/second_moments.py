@@ -33,20 +33,25 @@ FARTHEST = 20.0
 
 NORM = 1.4
 """The products of a row's scores are clipped to an L2 norm of NORM times their root mean square under independence,
-which bounds the sensitivity.  A larger value clips fewer rows, but needs more noise.  Tuned; no sweep is on record."""
+which bounds the sensitivity.  A larger value clips fewer rows, but needs more noise.  Tuned: half and twice of it
+change the three-way error of five tables by +.3 and +.9 % (docs/benchmarks/constants.md).
+"""
 
 MOST_SHARE = 0.05
-"""Largest fraction of the remaining budget for products of all pairs, and again for the strongest pairs.  A larger one
-makes correlations more accurate, and tables of pairs less.  Tuned; no sweep is on record."""
+"""Largest fraction of the remaining budget for products of all pairs, and again for the strongest pairs.  A larger
+one makes correlations more accurate, and tables of pairs less.  Tuned: half and twice of it change the three-way
+error of five tables by +.4 and -.1 % (docs/benchmarks/constants.md).
+"""
 
 AIM = 0.01
 """Standard deviation of the noise in a correlation at which no more budget is spent.  A tolerance: chance alone moves a
 correlation of 10 000 rows as much."""
 
 MOST_NOISE = 0.1
-"""Nothing is spent if the noise in a correlation would exceed this standard deviation, since few correlations would be
-significant.  A larger value also spends where only strong correlations would be significant.  Tuned; no sweep is on
-record."""
+"""Nothing is spent if the noise in a correlation would exceed this standard deviation, since few correlations would
+be significant.  A larger value also spends where only strong correlations would be significant.  Tuned: half and
+twice of it change the three-way error of five tables by +.4 and +.2 % (docs/benchmarks/constants.md).
+"""
 
 STRONG, MOST_STRONG = 3.0, 6
 """A product is measured a second time if it exceeds STRONG standard deviations of its noise; at most MOST_STRONG
@@ -55,7 +60,9 @@ Tuned; ablation in docs/benchmarks/planner.md."""
 
 AIM_OF_STRONG = 0.03
 """Standard deviation of the noise in the strongest correlations at which no more budget is spent on them.  A smaller
-value makes them more accurate, and leaves less for tables.  Tuned; no sweep is on record."""
+value makes them more accurate, and leaves less for tables.  Tuned: half and twice of it change the three-way error
+of five tables by +.1 and +.5 % (docs/benchmarks/constants.md).
+"""
 
 MOST_COLUMNS = 32
 """Most scored columns for which products are measured. 32 columns have 496 products.  The noise in each product grows

@@ -40,8 +40,10 @@ MOST_DEEP = 0.1
 leaves less for relations.  Tuned with the shares of `related_tables`."""
 
 MOST_ROUND = 0.02
-"""Largest share of the budget for measuring digit preference, all columns together; the same as for a single table.  More
-shows the rounding of rarer columns and leaves less for relations.  Tuned; not measured."""
+"""Largest share of the budget for measuring digit preference, all columns together; the same as for a single table.
+More shows the rounding of rarer columns and leaves less for relations.  Tuned: half and twice of it change pairs
+in a row of two panels by +3.2 and +.1 % (docs/benchmarks/constants.md).
+"""
 
 LOUD = 4.0
 """Least number of persons in a model bin, in standard deviations of the noise of a split, so that no bin is noise alone.

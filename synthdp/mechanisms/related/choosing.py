@@ -241,7 +241,8 @@ def _of_one_table(
 WORTH = 0.5
 """The gain of a table is its noisy distance from the model, less this fraction of its noise: the sum of all cells'
 stddevs.  A larger value measures fewer tables with less noise each; a smaller one also measures weaker relations.
-Tuned; not measured."""
+Tuned: half and twice of it change pairs in a row of two panels by -1.4 and +2.9 % (docs/benchmarks/constants.md).
+"""
 
 MEAN_ABS = math.sqrt(2 / math.pi)
 """The mean of |Z| for a standard normal Z, √(2 / π); it converts a standard deviation to a mean absolute error.  Derived.

@@ -13,28 +13,39 @@ from synthdp.domain.histories import Layout
 from synthdp.queries.person_tables import RANKS, Grouping
 
 HEAVY = 0.3
-"""A bin of an ordered column that holds more than this fraction of the persons becomes a group by itself in tables.  A
-smaller value keeps smaller point masses apart, and leaves fewer groups for the rest.  Tuned; not measured."""
+"""A bin of an ordered column that holds more than this fraction of the persons becomes a group by itself in tables.
+A smaller value keeps smaller point masses apart, and leaves fewer groups for the rest.  Tuned: half and twice of
+it change pairs in a row of two panels by -2.8 and +.1 % (docs/benchmarks/constants.md).
+"""
 
 RARE = 3.0
-"""Levels with fewer persons than this many standard deviations of the noise are merged into one group.  A larger value
-merges more levels, whose relations are then lost; a smaller one leaves groups of noise alone.  Tuned; not measured."""
+"""Levels with fewer persons than this many standard deviations of the noise are merged into one group.  A larger
+value merges more levels, whose relations are then lost; a smaller one leaves groups of noise alone.  Tuned: half
+and twice of it change pairs in a row of two panels by -1.4 and +1.3 % (docs/benchmarks/constants.md).
+"""
 
 COUNT_ENDS = (1, 2, 3, 5, 8, 11)
-"""Upper ends of the groups into which a person's number of rows is merged for tables: 1, 2, 3, up to 5, and so on.  No
-row, and more than the last, are groups too.  Small numbers are separate because most persons have few rows; more groups
-would divide persons more thinly.  Tuned; not measured."""
+"""Upper ends of the groups into which a person's number of rows is merged for tables: 1, 2, 3, up to 5, and so on.
+No row, and more than the last, are groups too.  Small numbers are separate because most persons have few rows;
+more groups would divide persons more thinly.  Tuned: half and twice of it change pairs in a row of two panels by
+-.3 and +.4 % (docs/benchmarks/constants.md).
+"""
 
 Fineness = Literal["threes", "pairs", "steps"]
 """The use of groups: tables of three attributes, of two, or of a value and the next.  Each use has its own number of
 groups."""
 FEWEST, MOST = 6, 12
-"""Number of groups of an ordered column: FEWEST in tables of three attributes, from FEWEST to MOST in tables of two.  More
-groups show finer relations, but a table has their product of cells, each with the same noise.  Tuned; not measured."""
+"""Number of groups of an ordered column: FEWEST in tables of three attributes, from FEWEST to MOST in tables of two.
+More groups show finer relations, but a table has their product of cells, each with the same noise.  Tuned:
+`FEWEST`: half and twice of it change pairs in a row of two panels by -2.6 and +.4 %
+(docs/benchmarks/constants.md).
+"""
 
 MORE_OF_STEPS = 2
-"""Number of groups that an ordered column has in a table of value and next value beyond those in tables of two attributes.
-More follow a value from row to row more closely, with more noise in the table.  Tuned; not measured."""
+"""Number of groups that an ordered column has in a table of value and next value beyond those in tables of two
+attributes.  More follow a value from row to row more closely, with more noise in the table.  Tuned: half and twice
+of it change pairs in a row of two panels by -.3 and -.4 % (docs/benchmarks/constants.md).
+"""
 
 PAIR_NOISE = 0.03
 """Tables of two attributes have the finest groups for which the mean absolute noise, summed over cells, is below this
