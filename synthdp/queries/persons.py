@@ -310,6 +310,13 @@ def symmetric(upper: FloatArray) -> FloatArray:
     return np.asarray((kept + kept.T) / 2, np.float64)
 
 
+def mean_by_precision(one: tuple[FloatArray, float], other: tuple[FloatArray, float]) -> tuple[FloatArray, float]:
+    """Return the mean of two noisy tables, weighted by precision, and its stddev; each comes with its own."""
+    (first, a), (second, b) = one, other
+    both = a**2 + b**2
+    return np.asarray((first * b**2 + second * a**2) / both, np.float64), a * b / math.sqrt(both)
+
+
 def symmetric_stddev(stddev: float, groups: int) -> float:
     """Return the root mean square of the noise in a symmetric table's cells, from the noise of its upper half.
 

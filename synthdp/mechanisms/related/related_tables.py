@@ -59,7 +59,14 @@ from synthdp.mechanisms.workload import Workload, workload_of
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.queries.person_tables import Grouping, Kind, PersonDistances, PersonTable, PersonTables
-from synthdp.queries.persons import Persons, pair_shares, pairs_of, symmetric, symmetric_stddev
+from synthdp.queries.persons import (
+    Persons,
+    mean_by_precision,
+    pair_shares,
+    pairs_of,
+    symmetric,
+    symmetric_stddev,
+)
 from synthdp.randomness import Generator, RandomState, generator
 from synthdp.release import Release
 from synthdp.sampling.database_model import DatabaseModel, format_of_database
@@ -671,13 +678,6 @@ def share_of_one_ways(layout: Layout, budget: BudgetAllocation, *, total: float)
     """
     cells = [math.prod(one_way(layout, one).sizes(layout)) for one in attributes(layout)]
     return float(np.clip(one_way_share(cells, budget, total=total), ONE_WAYS, MOST_ONE_WAYS))
-
-
-def mean_by_precision(one: tuple[FloatArray, float], other: tuple[FloatArray, float]) -> tuple[FloatArray, float]:
-    """Return the mean of two noisy tables, weighted by precision, and its stddev; each comes with its own."""
-    (first, a), (second, b) = one, other
-    both = a**2 + b**2
-    return np.asarray((first * b**2 + second * a**2) / both, np.float64), a * b / math.sqrt(both)
 
 
 def _ordered(table: PersonTable) -> tuple[int, int]:
