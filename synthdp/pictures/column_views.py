@@ -351,7 +351,10 @@ def _levels(found: list[tuple[Any, Bar]], name: str, *, ordered: bool) -> Column
 
 
 def _evenly(ask: AnswerEngine, name: str, column: Column) -> ColumnView:
-    """Return the view of times or of looked-up numbers in bins of equal width over the whole range."""
+    """Return the view of times, or of numbers that a rule looks up, in bins of equal width over the whole range.
+
+    Times have no round ends near most values, and of looked-up numbers the model knows no bins.
+    """
     grid, (lower, upper) = grid_of(column), bounds_of(column)
     bins = min(max(round(2 * ask.model.rows ** (1 / 3)), COARSEST), FINEST, grid.regular)  # Rice's rule: 2 n^(1/3) bins
     found = _bars(ask, name, bins)

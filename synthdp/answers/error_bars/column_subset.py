@@ -98,9 +98,10 @@ class ColumnSubset(GLSEstimates):
 
     @cached_property
     def screened(self) -> ScreenedDistances | None:
-        """Return the noisy distances from independence (L1, from the scores of pairs) of the subset's pairs of columns.
+        """Return the noisy distances from independence (L1, as a fraction of the rows) of the subset's scored pairs.
 
-        Pairs are numbered within the subset.  Return ``None`` if the release scored no pairs.
+        Pairs are numbered within the subset; the typical distance of unmeasured pairs stays the whole release's.  Return
+        ``None`` if the release scored no pairs.
         """
         found, inside = self.whole.screened, set(self.columns)
         if found is None:

@@ -328,7 +328,7 @@ class FourierTable(DrawnFromModel):
         return queries.masks
 
     def _by_mask(self) -> dict[int, float]:
-        """Return the scaled noisy parities by their masks; mask 0 has the number of rows."""
+        """Return `answers` (parities scaled up to all rows) by their masks; mask 0 has the number of rows."""
         values = dict(zip(self._measured_masks().tolist(), self.answers.tolist(), strict=True))
         return {0: self.table.total} | values
 
