@@ -194,9 +194,11 @@ def plan_database(
     advice += [f"table {name!r}: assumed are {line}" for name, one in opened.items() for line in assumptions_of(one)]
     # the number of persons is a sum of two counts: of persons with one row in the root table, and with several
     persons_stddev = float(stddevs[0]) * math.sqrt(2)
-    later = {"what stays": STAYS, "screening": SCREENING, "tables of two": CHOSEN}
-    left = (1 - sum(shares)) / sum(later.values())
-    stages = {"one-way tables": sum(shares), **{name: share * left for name, share in later.items()}}
+    left = 1 - sum(shares)
+    stays = left * STAYS / (STAYS + SCREENING + CHOSEN)
+    scores = min(SCREENING, (left - stays) / 2)
+    stages = {"one-way tables": sum(shares), "what stays": stays, "screening": scores}
+    stages["tables of two"] = left - stays - scores
     discovery = {"discovery": spent} if opened else {}
     stages = discovery | {name: (1 - spent) * share for name, share in stages.items()}
     return DatabasePlan(

@@ -70,7 +70,9 @@ class AttributeColumn:
     stddev
         Standard deviation of the noise in each of these bins, in persons.
     share
-        Share of the budget that the counts cost.
+        Share of the budget that the first measurement of the counts cost; splits cost a part of it.
+    split_stddev
+        Standard deviation of the noise of a split's counts, in persons.
     known
         Its fine bins, all periods together, with weights in persons.
     """
@@ -79,6 +81,7 @@ class AttributeColumn:
     counts: FloatArray
     stddev: float
     share: float
+    split_stddev: float
     known: OneWay
 
     @property
@@ -191,15 +194,17 @@ def by_period(noisy: FloatArray, stddev: float) -> FloatArray:
 
 
 def first_column(
-    one: Attribute, axis: Axis, counts: FloatArray, stddev: float, share: float, *, total: float
+    one: Attribute, axis: Axis, counts: FloatArray, stddev: float, share: float, *, first_stddev: float, total: float
 ) -> AttributeColumn:
     """Return the estimates of a column before any bin is split: persons by standard bin.
 
-    Its fine bins are the standard bins, all periods together, with weights that sum to ``total`` persons.
+    Its fine bins are the standard bins, all periods together, with weights that sum to ``total`` persons.  The first
+    measurement alone cost ``share`` and has noise of ``first_stddev``; with a second one the counts have ``stddev``.
     """
     together = counts.sum(axis=0)
     together = together * (total / max(float(together.sum()), 1e-9))
-    return AttributeColumn(one, counts, stddev, share, OneWay(axis, together, axis, together, stddev))
+    known = OneWay(axis, together, axis, together, stddev)
+    return AttributeColumn(one, counts, stddev, share, TREE.deep * first_stddev, known)
 
 
 def split_columns(
@@ -232,7 +237,7 @@ def split_columns(
     for level in range(2, TREE.levels + 1):
         split = {
             j: heavy for j, tree in trees.items()
-            if (heavy := tree.heavy(TREE.heavy * TREE.deep * columns[j].stddev)).any()
+            if (heavy := tree.heavy(TREE.heavy * columns[j].split_stddev)).any()
         }  # fmt: skip
         cost = sum(each[j] for j in split)
         if not split or spent + cost > min(MOST_DEEP, budget.share):
@@ -302,7 +307,7 @@ def cells_and_refinements(
     Standard bins with heavy values are divided, so that the model tells these apart.  Other columns keep their standard
     bins.
     """
-    refinements = {one.key: one.refined(TREE.deep * one.stddev) for one in columns}
+    refinements = {one.key: one.refined(one.split_stddev) for one in columns}
     split = {
         _place(layout, one): refinements[one.key].coarse() for one in columns
         if refinements[one.key].groups > one.counts.shape[1]

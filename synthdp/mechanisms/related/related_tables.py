@@ -1,8 +1,8 @@
 """Synthetic persons with all their rows, from noisy tables of persons and a log-linear model that is fitted to them.
 
-The program asks the curator four times, whatever the tables hold.  First it measures counts and one-way tables.  Then
-it measures each attribute against itself in the row before.  Then it scores every other table of two attributes.  Last,
-it measures the tables whose gain exceeds their noise.  The rest is post-processing.
+The program asks the curator in four steps.  First it measures counts and one-way tables, twice where noise is large for
+so few persons.  Then it measures each attribute against itself in the row before.  Then it scores every other table of
+two attributes.  Last, it measures the tables whose gain exceeds their noise.  The rest is post-processing.
 """
 
 from __future__ import annotations
@@ -259,13 +259,13 @@ class RelatedTables(HasPrivacyCost):
     ) -> tuple[_Known, tuple[AttributeColumn, ...]]:
         """Measure the number of persons, unusual persons, numbers of child rows, and every attribute.
 
-        Return the state of the plan after these answers, and the noisy estimates of each attribute.  Costs the shares of
-        `one_way_tables`, for the curator's neighbours.
+        Return the state of the plan after these answers, and the noisy estimates of each attribute.  Costs once to twice
+        the shares of `one_way_tables`, for the curator's neighbours.
         """
         self._tell("one-way tables")
         odd, (tables, shares) = len(unusual(layout)), one_way_tables(layout)
         found, counted, left = measure(account, layout, tables, shares, budget, step="one-way marginals of persons")
-        total, answers = _persons([noisy for noisy, _ in counted]), [found]
+        total, answers, first = _persons([noisy for noisy, _ in counted]), [found], counted[odd:]
         more = share_of_one_ways(layout, budget, total=total) / ONE_WAYS - 1
         if more > 0:  # how large the noise is for so many persons was not known before
             again, counted_again, left = measure(
@@ -278,14 +278,16 @@ class RelatedTables(HasPrivacyCost):
         rows = rows_by_table(layout, tables[odd:], counted[odd:], total=total)
         ones: dict[Key, FloatArray] = {}
         columns = []
-        for one, (noisy, stddev), share in zip(attributes(layout), counted[odd:], shares[odd:], strict=True):
+        pooled = zip(attributes(layout), counted[odd:], shares[odd:], first, strict=True)
+        for one, (noisy, stddev), share, (_, first_stddev) in pooled:
             axis = layout.axis(one.table, one.name)
             counts = first_estimate(
                 axis, noisy, stddev, by_root=one.table == 0, total=total, releasable=_releasable(layout, one)
             )
             ones[one.table, one.name] = counts
             if one.counts < 0:
-                columns.append(first_column(one, axis, counts, stddev, share, total=rows[one.table]))
+                size = rows[one.table]
+                columns.append(first_column(one, axis, counts, stddev, share, first_stddev=first_stddev, total=size))
         known = _Known(layout, {}, {}, {}, {}, Histories(layout, {}), {}, total, left, tuple(answers), ())
         return known.with_ones(ones, columns), tuple(columns)
 
@@ -604,7 +606,7 @@ def single_attributes(curator: Curator, measured: tuple[Measurements, ...]) -> t
         queries = measured[0].queries
         if not isinstance(queries, PersonTables):
             raise InternalError("the first question about persons is for their one-way tables")
-        noisy = queries.split(measured[0].answers)
+        noisy = [counts for counts, _ in _counted(measured, queries)]
         total, said = _persons(noisy), "values are independent of each other: no relation between them is in the tables"
     else:
         noisy = [np.zeros(one.sizes(layout)) for one in one_way_tables(layout)[0]]
@@ -615,6 +617,17 @@ def single_attributes(curator: Curator, measured: tuple[Measurements, ...]) -> t
         conditionals[one.table, one.name] = _alone(one, np.maximum(counts, 0) * releasable, releasable)
     model, formats = Histories(layout, conditionals), format_of_database(layout.schema)
     return DatabaseModel(layout=layout, histories=model, total=total, formats=formats), (said,)
+
+
+def _counted(measured: Sequence[Measurements], queries: PersonTables) -> Counted:
+    """Return the first noisy tables of persons with their stddevs, averaged with a second measurement if there is one."""
+    found = [(one.counts, one.stddev) for one in queries.noisy_tables(measured[0].answers, measured[0].stddev)]
+    names = [table.name for table in queries.tables]
+    for again in measured[1:2]:
+        if isinstance(again.queries, PersonTables) and [table.name for table in again.queries.tables] == names:
+            second = again.queries.noisy_tables(again.answers, again.stddev)
+            found = [mean_by_precision(one, (two.counts, two.stddev)) for one, two in zip(found, second, strict=True)]
+    return found
 
 
 def _persons(noisy: Sequence[FloatArray]) -> float:
