@@ -10,6 +10,7 @@ are exact (docs/proofs/persons.md).
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple
@@ -23,7 +24,7 @@ from synthdp.domain.histories import Layout
 from synthdp.errors import ParameterError
 from synthdp.queries.linear import Counting
 from synthdp.queries.norms import LARGEST_DENOMINATOR, Norms, RecordBounds, expectations
-from synthdp.queries.persons import Persons, pair_shares, pairs_of, whole_of_table
+from synthdp.queries.persons import Persons, mean_by_precision, pair_shares, pairs_of, whole_of_table
 from synthdp.queries.protocol import check_overflow
 
 RANKS = 2**16
@@ -323,6 +324,28 @@ class NoisyPersonTable(NamedTuple):
     table: PersonTable
     counts: FloatArray
     stddev: float
+
+
+def each_once(tables: Iterable[NoisyPersonTable]) -> list[NoisyPersonTable]:
+    """Return noisy tables in their order; a one-way table that was measured twice is the mean of both, by precision."""
+    found: list[NoisyPersonTable] = []
+    for new in tables:
+        twin = next((i for i, old in enumerate(found) if _is_same(old, new)), None)
+        if twin is None:
+            found.append(new)
+        else:
+            counts, stddev = mean_by_precision(found[twin][2:], new[2:])
+            found[twin] = new._replace(counts=counts, stddev=stddev)
+    return found
+
+
+def _is_same(one: NoisyPersonTable, other: NoisyPersonTable) -> bool:
+    """Return whether two noisy tables are of the same statistic over the same bins; only one-way tables can be."""
+    (cells, table, noisy, _), (others, new, counts, _) = one, other
+    if table.name != new.name or noisy.shape != counts.shape or table.kind not in (Kind.ONE, Kind.STATE):
+        return False
+    mine, its = (of.axis(table.table, table.attribute) for of in (cells, others))
+    return np.array_equal(mine.starts, its.starts) and np.array_equal(mine.cells, its.cells)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -23,8 +23,9 @@ from synthdp.queries.person_tables import (
     PersonDistances,
     PersonTable,
     PersonTables,
+    each_once,
 )
-from synthdp.queries.persons import mean_by_precision, symmetric, symmetric_stddev
+from synthdp.queries.persons import symmetric, symmetric_stddev
 
 STRONG = 3.0
 """Largest strength of a measured relation, in stddevs of its noise; a fit recovers stronger relations up to noise.
@@ -166,26 +167,12 @@ def noisy_person_tables(measurements: Iterable[Measurements]) -> Iterator[NoisyP
 
     Each has the layout of its bins, the statistic, the counts in persons, and the stddev of a cell.
     """
-    found: list[NoisyPersonTable] = []
-    for one in measurements:
-        if isinstance(one.queries, PersonTables):
-            for new in one.queries.noisy_tables(one.answers, one.stddev):
-                twin = next((i for i, old in enumerate(found) if _is_same(old, new)), None)
-                if twin is None:
-                    found.append(new)
-                else:
-                    counts, stddev = mean_by_precision(found[twin][2:], new[2:])
-                    found[twin] = new._replace(counts=counts, stddev=stddev)
-    yield from found
-
-
-def _is_same(one: NoisyPersonTable, other: NoisyPersonTable) -> bool:
-    """Return whether two noisy tables are of the same statistic over the same bins; only one-way tables can be."""
-    (cells, table, noisy, _), (others, new, counts, _) = one, other
-    if table.name != new.name or noisy.shape != counts.shape or table.kind not in (Kind.ONE, Kind.STATE):
-        return False
-    mine, its = (of.axis(table.table, table.attribute) for of in (cells, others))
-    return np.array_equal(mine.starts, its.starts) and np.array_equal(mine.cells, its.cells)
+    yield from each_once(
+        table
+        for one in measurements
+        if isinstance(one.queries, PersonTables)
+        for table in one.queries.noisy_tables(one.answers, one.stddev)
+    )
 
 
 def _over(table: PersonTable, measured: Layout, layout: Layout) -> PersonTable | None:

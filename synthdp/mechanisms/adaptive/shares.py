@@ -54,7 +54,8 @@ measured, which improve the one-ways too."""
 
 SCREEN = 0.1
 """Fraction of a round's budget for the scores of candidate tables, unless these would be noisier than `SCORE_NOISE`.
-A larger one chooses tables better, and measures them worse.  Tuned.
+A larger one chooses tables better, and measures them worse.  Tuned: half and twice of it change the three-way error of five
+tables by +.6 and +.4 % (docs/benchmarks/constants.md).
 """
 
 SCORE_NOISE, MOST_SCREEN, LOUDEST_SCORE = 0.05, 0.2, 0.3

@@ -58,7 +58,7 @@ from synthdp.mechanisms.survey_weights import refuse_weights
 from synthdp.mechanisms.workload import Workload, workload_of
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.progress import Progress, ProgressCallback, silent
-from synthdp.queries.person_tables import Grouping, Kind, PersonDistances, PersonTable, PersonTables
+from synthdp.queries.person_tables import Grouping, Kind, PersonDistances, PersonTable, PersonTables, each_once
 from synthdp.queries.persons import (
     Persons,
     mean_by_precision,
@@ -81,7 +81,7 @@ them makes its tables better and the others noisier.  Tuned: swept in docs/bench
 MOST_ONE_WAYS, LESS = 0.4, 0.18
 """Largest share of the budget for one-way tables, where noise is large for so few persons; and by how much it is less than a
 single table's, since relations across rows have to be measured, too.  More makes columns better, and relations worse.
-Tuned: swept in docs/benchmarks/constants.md."""
+Tuned: two values each, with the boards that decided, in docs/benchmarks/constants.md."""
 
 THREES = 0.4
 """Fraction of `CHOSEN` for tables of three attributes and their scores, if the gain of any can exceed its noise: .13 of
@@ -606,7 +606,13 @@ def single_attributes(curator: Curator, measured: tuple[Measurements, ...]) -> t
         queries = measured[0].queries
         if not isinstance(queries, PersonTables):
             raise InternalError("the first question about persons is for their one-way tables")
-        noisy = [counts for counts, _ in _counted(measured, queries)]
+        every = each_once(
+            table
+            for one in measured
+            if isinstance(one.queries, PersonTables)
+            for table in one.queries.noisy_tables(one.answers, one.stddev)
+        )
+        noisy = [one.counts for one in every[: len(queries.tables)]]
         total, said = _persons(noisy), "values are independent of each other: no relation between them is in the tables"
     else:
         noisy = [np.zeros(one.sizes(layout)) for one in one_way_tables(layout)[0]]
@@ -617,17 +623,6 @@ def single_attributes(curator: Curator, measured: tuple[Measurements, ...]) -> t
         conditionals[one.table, one.name] = _alone(one, np.maximum(counts, 0) * releasable, releasable)
     model, formats = Histories(layout, conditionals), format_of_database(layout.schema)
     return DatabaseModel(layout=layout, histories=model, total=total, formats=formats), (said,)
-
-
-def _counted(measured: Sequence[Measurements], queries: PersonTables) -> Counted:
-    """Return the first noisy tables of persons with their stddevs, averaged with a second measurement if there is one."""
-    found = [(one.counts, one.stddev) for one in queries.noisy_tables(measured[0].answers, measured[0].stddev)]
-    names = [table.name for table in queries.tables]
-    for again in measured[1:2]:
-        if isinstance(again.queries, PersonTables) and [table.name for table in again.queries.tables] == names:
-            second = again.queries.noisy_tables(again.answers, again.stddev)
-            found = [mean_by_precision(one, (two.counts, two.stddev)) for one, two in zip(found, second, strict=True)]
-    return found
 
 
 def _persons(noisy: Sequence[FloatArray]) -> float:
