@@ -10,6 +10,7 @@ import pytest
 
 import synthdp as sd
 from synthdp.answers.related.known import noisy_person_tables
+from synthdp.errors import SalvageWarning
 from synthdp.mechanisms.related import attribute_columns, related_tables
 from synthdp.mechanisms.related.measuring_persons import measure
 from synthdp.queries.persons import mean_by_precision
@@ -58,7 +59,8 @@ def test_a_release_that_fails_after_the_second_round_keeps_both(monkeypatch: pyt
         raise MemoryError
 
     monkeypatch.setattr(related_tables, "rows_by_table", broken)
-    with sd.Curator(tables(600), schema=SCHEMA, budget=sd.ApproxDP(0.5, 1e-6)) as curator:
+    curator = sd.Curator(tables(600), schema=SCHEMA, budget=sd.ApproxDP(0.5, 1e-6))
+    with curator, pytest.warns(SalvageWarning, match="RelatedTables"):
         release = related_tables.RelatedTables().release(curator, random_state=0)
     assert [item.step for item in release.receipt.items] == ["one-way marginals of persons", SECOND]
     assert release.output.total == pytest.approx(max(1.0, release.answer(sd.count())["estimate"].item()))
