@@ -234,7 +234,10 @@ class Measurements:
 
 
 def row_counts(measurements: Iterable[Measurements]) -> list[tuple[float, float]]:
-    """Return each noisy total number of rows among the measurements, with its noise standard deviation."""
+    """Return each noisy total number of rows among the measurements, in rows, with its noise standard deviation.
+
+    The number of rows of a release is estimated from them.
+    """
     return [(float(one.answers[0]), one.stddev) for one in measurements if isinstance(one.queries, Total)]
 
 

@@ -345,7 +345,10 @@ class AnswerEngine:
         return frozenset(found)
 
     def _counted(self, division: QuestionPartition) -> tuple[FloatArray, FloatArray, str]:
-        """Return the counts of a partition with their errors, (answers,) each, and their basis: measured or model."""
+        """Return the counts of a partition in rows, their errors, (answers,) each, and the basis: measured or model.
+
+        Measured tables answer if they determine the counts; else the model does.
+        """
         groupings, where = division.groupings, division.holds[0]
         clique = tuple(grouping.column for grouping in groupings)
         if len(clique) == 1 and division.size == 1 and self.direct.leaves(clique[0]) is not None:
@@ -381,7 +384,10 @@ class AnswerEngine:
         return self._down_to_none(found, division)
 
     def _in_classes(self, name: str) -> bool:
-        """Return whether a column is a survey weight whose class means were measured."""
+        """Return whether a column is a survey weight whose class means were measured.
+
+        Weighted counts, shares, sums and means are then computed from the counts of the weight's classes.
+        """
         return has_classes(modelled_column(self.model, name)[1])
 
     def _weighed(self, question: Weighable, weight: str) -> Answers:
@@ -568,7 +574,10 @@ class AnswerEngine:
         return partition_for(self.model, conditions, values=values or {}, leaves_of=leaves_of, by=question.by)
 
     def _smooth(self, question: Smooth) -> Answers:
-        """Return the mean of a smooth function of columns scaled to [-1, 1], with its error."""
+        """Return the mean of a smooth function of columns scaled to [-1, 1], with its error.
+
+        The mean is over rows drawn from the model.
+        """
         numeric = [name for name, column in self.model.schema.items() if column.quantity == "number"]
         names = list(question.columns or numeric)
         if not names:

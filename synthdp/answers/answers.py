@@ -78,7 +78,7 @@ class Answers:
         })  # fmt: skip
 
     def _unknown(self, i: int) -> bool:
-        """Return whether answer ``i`` is computed from the model and has no known error."""
+        """Return whether answer ``i`` is computed from the model and has no known error; it is shown as `UNKNOWN`."""
         error, estimate = self.stddev[i], self.estimate[i]
         return bool(error != error and estimate is not None and estimate == estimate and self.basis[i] == MODEL)
 
@@ -135,7 +135,10 @@ def _reach(inside: FloatArray, half: FloatArray) -> FloatArray:
 
 
 def format_values(column: Column, values: FloatArray) -> Any:
-    """Return numbers in the form of a column's values: categories, times or numbers."""
+    """Return numbers in the form of a column's values: levels of an ordered column, times, or numbers as they are.
+
+    Numbers of an ordered column are positions among its levels; they are rounded, and NaN becomes None.
+    """
     if column.labelled and column.ordered:
         levels = labels_of(column)
         return [None if np.isnan(value) else levels[int(np.clip(round(value), 0, len(levels) - 1))] for value in values]
@@ -145,7 +148,10 @@ def format_values(column: Column, values: FloatArray) -> Any:
 
 
 def show_errors(column: Column, values: FloatArray) -> Any:
-    """Return standard errors in the unit of a column: durations for times, else numbers."""
+    """Return standard errors in the unit of a column: durations, as numpy timedelta64, for times; else numbers.
+
+    Errors that are not finite, or too long for 64 bits, become NaT.
+    """
     if not column.temporal:
         return values
     return np.array(

@@ -466,7 +466,10 @@ class GLSEstimates:
         return np.asarray(variance)
 
     def _histograms(self, column: int) -> list[tuple[Axis, FloatArray, float]]:
-        """Return the one-column histograms of a column: axis, noisy counts and stddev of each; empty without any."""
+        """Return the one-column histograms of a column: axis, noisy counts and stddev of each; empty without any.
+
+        The counts of the column's fine bins are estimated from them.
+        """
         return self._histograms_by_name.get(self.model.domain.names[column], [])
 
     @cached_property

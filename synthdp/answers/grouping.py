@@ -198,7 +198,10 @@ def numbers_of(column: Column) -> tuple[FloatArray, IntArray]:
 
 
 def show_number(column: Column, value: float) -> object:
-    """Return a number (microseconds for times) in the form of the column's values; NaN becomes a missing time."""
+    """Return a number (microseconds for times) in the form of the column's values; NaN becomes a missing time.
+
+    The number is an estimate, so that it need not be a value of the column.
+    """
     return column.estimate(value)
 
 

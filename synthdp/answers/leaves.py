@@ -92,7 +92,7 @@ class FineBinEstimates:
 
     @cached_property
     def _sizes(self) -> FloatArray:
-        """Return the number of fine bins in each group, (groups,)."""
+        """Return the number of fine bins in each group, (groups,), among which a group's count is divided evenly."""
         return np.bincount(self.group).astype(np.float64)
 
     @cached_property
@@ -106,12 +106,15 @@ class FineBinEstimates:
 
     @cached_property
     def variance(self) -> FloatArray:
-        """Return the error variance of each fine bin's count, (size,)."""
+        """Return the error variance of each fine bin's count, (size,), in rows squared."""
         of_group = np.diag(self.sums_covariance) / self._sizes**2 + self.own_variance * (1 - 1 / self._sizes)
         return np.asarray(of_group[self.group], np.float64)
 
     def variances(self, weights: AnyArray | Sparse) -> FloatArray:
-        """Return the error variances of ``weights @ counts``, (q,), for weights (q, size), dense or sparse."""
+        """Return the error variances of ``weights @ counts``, (q,), for weights (q, size), dense or sparse.
+
+        They are in rows squared if the weights have no unit.
+        """
         mean: Any = weights @ self._mean
         mean = mean.toarray() if sparse.issparse(weights) else np.asarray(mean)
         squares = (weights * weights) @ self.own_variance[self.group]
@@ -119,9 +122,10 @@ class FineBinEstimates:
         return np.asarray(np.maximum(np.einsum("ij,ij->i", mean @ self.sums_covariance, mean) + own, 0.0))
 
     def covariances(self, weights: FloatArray) -> FloatArray:
-        """Return the covariance of each count's error with the error of ``weights @ counts``, (size,).
+        """Return the covariance of each count's error with the error of ``weights @ counts``, (size,), in rows squared.
 
-        The weights are one number per fine bin, (size,).
+        The weights are one number per fine bin, (size,), without a unit. `InDomainFineBins` needs it, because its
+        counts depend on the sum of the out-of-domain counts.
         """
         mean = np.asarray(weights @ self._mean)
         own = self.own_variance[self.group] * (weights - mean[self.group])
@@ -164,13 +168,13 @@ class InDomainFineBins:
 
     @cached_property
     def variance(self) -> FloatArray:
-        """Return the error variance of each fine bin's count, (size,), to first order."""
+        """Return the error variance of each fine bin's count, (size,), in rows squared, to first order in errors."""
         between = self.leaves.covariances(self.misfit)
         found = self.scale**2 * self.leaves.variance + 2 * self.scale * self.share * between
         return np.asarray(np.maximum(found + self.share**2 * float(self.misfit @ between), 0.0))
 
     def variances(self, weights: AnyArray | Sparse) -> FloatArray:
-        """Return the error variances of ``weights @ counts``, (q,), to first order."""
+        """Return the error variances of ``weights @ counts``, (q,), for weights (q, size), to first order in errors."""
         step = max(1, _AT_ONCE // len(self.counts))
         found = []
         for begin in range(0, weights.shape[0], step):
@@ -180,7 +184,10 @@ class InDomainFineBins:
         return np.concatenate(found)
 
     def covariances(self, weights: FloatArray) -> FloatArray:
-        """Return the covariance of each count's error with the error of ``weights @ counts``, (size,)."""
+        """Return the covariance of each count's error with the error of ``weights @ counts``, (size,), in rows squared.
+
+        It is of first order in the errors, because the counts are ratios.
+        """
         between = self.leaves.covariances(weights * self.scale + float(weights @ self.share) * self.misfit)
         return self.scale * between + self.share * float(self.misfit @ between)
 

@@ -25,7 +25,8 @@ SURELY = 1.645
 """
 
 MOST_NAMED = 10
-"""Most columns named in one sentence of a receipt.  A safety limit."""
+"""Most columns named in one sentence of a receipt; the others are counted. A convention: longer sentences are not read.
+"""
 
 MOST_ROWS = "rows may have one"
 """Words for an upper bound on the missing values of one table, after its number."""
@@ -55,7 +56,7 @@ class PointCount(NamedTuple):
 
     @property
     def chance(self) -> float:
-        """Return the probability that noise alone gives a count at least this large."""
+        """Return the probability that noise alone gives a count at least this large, if no row is there (a p-value)."""
         return by_noise_alone(self.rows, self.stddev, normal=self.normal)
 
 
@@ -159,7 +160,10 @@ def unproven_notes(
 
 
 def _counts(counted: Sequence[_Counted], name: str, index: int) -> PointCount | None:
-    """Return the pooled count of one grid point of a column; ``None`` if no answer counts this grid point alone."""
+    """Return the pooled count of one grid point of a column; ``None`` if no answer counts this grid point alone.
+
+    Several measurements may count the point. Their counts are averaged by inverse variance.
+    """
     return pooled(count for one in counted for count in one.counts_of(name, index))
 
 

@@ -86,19 +86,25 @@ def check_weight(name: str, column: Column, *, of: str | None) -> None:
 
 
 def ends_of(question: Sum | Mean, column: Column) -> tuple[float, float]:
-    """Return the least and the largest sum or mean that the values of a column may have."""
+    """Return the least and the largest sum or mean that the values of a column may have; answers are cut off there.
+
+    A sum is bounded only by 0, on the side that no value lies on.
+    """
     return ends_of_values(question, *value_range(column))
 
 
 def ends_of_values(question: Sum | Mean, least: float, most: float) -> tuple[float, float]:
-    """Return the least and the largest sum or mean of values from ``least`` to ``most``."""
+    """Return the least and the largest sum or mean of values from ``least`` to ``most``.
+
+    A sum has no other limit than 0, which it cannot pass if all values lie on one side of 0.
+    """
     if isinstance(question, Mean):
         return least, most
     return (0.0 if least >= 0 else -math.inf), (0.0 if most <= 0 else math.inf)
 
 
 def value_range(column: Column) -> tuple[float, float]:
-    """Return the least and the largest number that a column may hold."""
+    """Return the least and the largest number that a column may hold, in the numbers of `numbers_of`."""
     values, there = numbers_of(column)
     return float(values[there > 0].min()), float(values[there > 0].max())
 
@@ -135,7 +141,7 @@ class FunctionFamily(Protocol):
     """Several functions on [-1, 1]^d evaluated at once, such as `GaussianKernels`."""
 
     def averages(self, points: FloatArray) -> FloatArray:
-        """Return the mean of each function, (q,), over points, (m, d)."""
+        """Return the mean of each function, (q,), over points, (m, d), such as points of rows drawn from a model."""
         ...
 
     def values(self, points: FloatArray) -> FloatArray:
@@ -153,21 +159,30 @@ def points_in(axis: Axis, leaves: AnyArray, rng: Generator) -> FloatArray:
 
 
 def points_of_grid(column: Column) -> FloatArray:
-    """Return each releasable grid point's place in [-1, 1], (releasable,): bounds at the ends, missing values at 0."""
+    """Return each releasable grid point's place in [-1, 1], (releasable,): bounds at the ends, missing values at 0.
+
+    Smooth functions in questions take such places.
+    """
     values, missing = grid_values(column)
     lower, upper = bounds_of(column)
     return np.where(missing, 0.0, (2 * values.astype(np.float64) - lower - upper) / ((upper - lower) or 1))
 
 
 def averages(function: Any, points: FloatArray) -> FloatArray:
-    """Return the mean over points, (m, d), of a function, (1,), or of each function of a family, (q,)."""
+    """Return the mean over points, (m, d), of a function, (1,), or of each function of a family, (q,).
+
+    It answers a smooth question from rows drawn from the model.
+    """
     if isinstance(function, FunctionFamily):
         return function.averages(points)
     return np.array([values_at(function, points).mean()])
 
 
 def values_of(function: Any, points: FloatArray) -> FloatArray:
-    """Return the values at points, (m, d), of a function, (m, 1), or of each function of a family, (m, q)."""
+    """Return the values at points, (m, d), of a function, (m, 1), or of each function of a family, (m, q).
+
+    The bootstrap weighs these values differently in each replicate.
+    """
     if isinstance(function, FunctionFamily):
         return function.values(points)
     return values_at(function, points)[:, None]

@@ -133,7 +133,10 @@ class SortedSupport:
 
 
 def _sorted_by(units: IntArray, values: AnyArray) -> IntArray:
-    """Return the positions ``units`` sorted by their values; fast if they are sorted already, as in most columns."""
+    """Return the positions ``units`` sorted by their values, ties in the given order.
+
+    Values are checked first, since most columns are sorted already, and the check is faster than a sort.
+    """
     key = values if len(units) == len(values) else values[units]
     return units if _rises(key) else units[np.argsort(key, kind="stable")]
 

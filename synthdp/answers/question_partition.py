@@ -98,7 +98,10 @@ def grouping_of(model: SyntheticModel, name: str, bins: Bins | None) -> Question
 
 
 def _modelled(node: Node, schema: Schema) -> Node:
-    """Return a condition in which derived columns are replaced by equivalent conditions on their source columns."""
+    """Return a condition in which derived columns are replaced by equivalent conditions on their source columns.
+
+    The model and the noisy tables have bins of source columns only.
+    """
     match node:
         case Not(part):
             return Not(_modelled(part, schema))

@@ -20,7 +20,7 @@ from synthdp.checks import check_whole
 from synthdp.errors import ParameterError
 
 MOST_TERMS = 30
-"""Most terms of a regression formula.  A safety limit."""
+"""Most terms of a regression formula. A safety limit of time: a fit needs all products of two terms."""
 
 _PIECE = re.compile(r"\s*(?:`(?P<quoted>[^`]+)`|(?P<word>[^\W\d](?:[\w.]|-(?=\w))*)|(?P<sign>[~+]))")
 """Pattern of one token of a regression formula: a name in backticks, a plain name, or a sign."""
@@ -88,7 +88,8 @@ def _wrong(text: str, at: int, what: str) -> ParameterError:
 
 
 MOST_COLUMNS = 6
-"""Most columns of a marginal, and most grouping columns.  A safety limit."""
+"""Most columns of a marginal, and most grouping columns. A safety limit: the cells of a table grow with every column,
+and counts of seven columns would be mostly noise."""
 
 Bins: TypeAlias = int | tuple[float, ...]
 """Type of the bins of a numeric column: a number of equal bins, or increasing ends."""
@@ -430,7 +431,7 @@ def smooth(function: Callable[[FloatArray], FloatArray], *, columns: Sequence[st
 
 
 def _parsed(where: str | None) -> Node | None:
-    """Return a parsed condition; None without a condition."""
+    """Return a condition as a tree of comparisons, or None without one; a wrong text is so refused at once."""
     return None if where is None else parse(where)
 
 

@@ -40,7 +40,7 @@ MOST_COEFFICIENTS = 80
 """Most coefficients of one regression.  A safety limit of time."""
 
 _AT_ONCE = 2**20
-"""Most products of columns held in memory at once.  A safety limit."""
+"""Most products of columns held in memory at once: 8 MB. A safety limit."""
 
 LEAST_EIGENVALUE, HALVINGS = 0.05, 6
 """Smallest eigenvalue that a correlation matrix must keep after a random change, or its own if that is less; a
@@ -237,7 +237,10 @@ class Regressions:
         return np.asarray(inside, np.bool_)
 
     def _design(self, points: Points, question: Regression, inside: BoolArray) -> Design:
-        """Return the standardised design matrix of the points in ``inside``: intercept, terms and response."""
+        """Return the standardised design matrix of the points in ``inside``: intercept, terms and response.
+
+        A label has one column of 0 and 1 for each level but the first.
+        """
         parts = [np.ones((1, int(inside.sum())))]
         for name in (*question.formula.terms, question.formula.response):
             j, column = modelled_column(self.model, name)
@@ -248,7 +251,10 @@ class Regressions:
 
 
 def _of_cell(points: Points, grouped: Sequence[QuestionBinning], cell: tuple[int, ...]) -> BoolArray | bool:
-    """Return a mask of the points in one combination of the question's groups, (m,); True without grouping columns."""
+    """Return a mask of the points in one combination of the question's groups, (m,); True without grouping columns.
+
+    Each combination gets a regression of its own.
+    """
     found: BoolArray | bool = True
     for grouping, group in zip(grouped, cell, strict=True):
         found = found & (grouping.groups[points.indices(grouping.column)] == group)

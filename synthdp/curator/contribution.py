@@ -161,7 +161,10 @@ def _places(unit: RawColumn, position: dict[str, int], seen: dict[object, int]) 
 
 
 def _owners(unit: RawColumn, position: dict[str, int]) -> IntArray:
-    """Return the number of each row's unit, (n,), -1 where it is missing; ``position`` maps names to numbers and grows."""
+    """Return the number of each row's unit, (n,), -1 where it is missing; ``position`` maps names to numbers and grows.
+
+    Units of several blocks so get the same numbers.
+    """
     labels = unit if isinstance(unit, Labels) else labels_of_numbers(unit)
     texts = [written(plain(level)) for level in labels.levels]
     numbers = [-1 if text is None else position.setdefault(text, len(position)) for text in texts]
@@ -215,7 +218,10 @@ def joined(columns: Sequence[RawColumn]) -> RawColumn:
 
 
 def _whole(level: object) -> object:
-    """Return the whole number that a text is, else the level as a safe value."""
+    """Return the whole number that a text stands for, else the level as a safe value.
+
+    The ids "7" and 7 of one person, or "7.0" after a column was read as floats, so become one key.
+    """
     value = plain(level)
     found = _WHOLE.fullmatch(value) if type(value) is str else None
     return value if found is None else int(found[1])

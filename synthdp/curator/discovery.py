@@ -394,7 +394,10 @@ def _typed(adjacency: Adjacency, name: str, column: Untyped, loss: PrivacyLoss, 
 
 
 def _object_bins(raw: RawColumn) -> IntArray:
-    """Return the type number of each value that is not missing, as in `QUANTITIES`; others (texts) get the last."""
+    """Return the bin of each value that is not missing: its type's position in `QUANTITIES`, or the last bin for texts.
+
+    The noisy histogram of these bins decides which type an untyped column is declared with.
+    """
     if isinstance(raw, Numbers):
         raw = labels_of_numbers(raw)
     position = {quantity: i for i, quantity in enumerate(QUANTITIES)}

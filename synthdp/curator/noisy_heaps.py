@@ -47,7 +47,10 @@ also where it is the end of the range.  Tuned; not measured."""
 
 
 def magnitude_bins(values: FloatArray) -> FloatArray:
-    """Return the histogram bin of each number, (n,): a customary sentinel's own bin, else the bin of its power of two."""
+    """Return the histogram bin of each number, (n,): a customary sentinel's own bin, else the bin of its power of two.
+
+    Sentinels such as 9999 then do not widen the range of the true numbers.
+    """
     bins = power_bins(values)
     for i, code in enumerate(CODES):
         bins[values == code] = POWER_BINS + i

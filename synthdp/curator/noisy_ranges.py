@@ -503,7 +503,7 @@ def _surely_filled(counts: NoisyCounts) -> tuple[int, int]:
 
 
 def _width(lower: float, upper: float, *, whole: bool) -> float:
-    """Return the width of a range; for whole numbers one less, because its upper end is exclusive."""
+    """Return the width of a range; for whole numbers one less, because the upper end of their range is exclusive."""
     return upper - lower - whole
 
 

@@ -443,7 +443,10 @@ def _parents(
 
 
 def _columns(layout: Layout, i: int) -> int:
-    """Return the number of encoded columns of table ``i``; the hashes of its keys follow them in the table's arrays."""
+    """Return the number of encoded columns of table ``i``; the hashes of its keys follow them in the table's arrays.
+
+    Identifiers are not encoded, because they are never released.
+    """
     return sum(not one.names_rows for one in layout.schema.tables[layout.tables[i].name].values())
 
 

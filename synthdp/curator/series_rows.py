@@ -83,7 +83,10 @@ class PeriodRows(PrivateTable):
     def of(
         cls, periods: Sequence[EncodedPeriod], schema: Schema, adjacency: Adjacency, *, weight: int = 1
     ) -> PeriodRows:
-        """Return a private table of the encoded rows of some periods, corrected; each row counts ``weight`` times."""
+        """Return a private table of the encoded rows of some periods, corrected; each row counts ``weight`` times.
+
+        Statistics over all rows so far are computed from it.
+        """
         back = tuple(one.taken_back for one in periods if one.taken_back is not None)
         stores = tuple(one.rows for one in periods)
         return cls(None, schema, adjacency, stores=stores, taken_back=back, weight=weight)
@@ -123,7 +126,10 @@ class PeriodRows(PrivateTable):
         return self.weight * PrivateTable.rows(self)
 
     def _block_sums(self, statistic: Statistic) -> Totals:
-        """Return a statistic's sums over the periods' rows, times the rows' weight."""
+        """Return a statistic's sums over the periods' rows, times the rows' weight.
+
+        A weight above 1 stands for the rows of periods to come, so that a plan chooses statistics for the larger table.
+        """
         return PrivateTable._block_sums(self, statistic) * self.weight  # noqa: SLF001 - of the class that it extends
 
     def _grid_indices(self) -> SpillBuffer:

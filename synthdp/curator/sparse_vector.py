@@ -300,7 +300,7 @@ class SparseVector:
         }
 
     def _total(self, table: PrivateTable, query: Support | Statistic) -> int:
-        """Return a query's exact total in 1024ths of a row."""
+        """Return a query's exact total in 1024ths of a row, to be compared with a guess under noise."""
         if isinstance(query, Support):
             return query.total(table.key_counts(self.columns))
         return cell_total(table, query)

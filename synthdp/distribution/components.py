@@ -169,5 +169,5 @@ class Components:
         return next((p, columns.index(column)) for p, columns in enumerate(self.columns) if column in columns)
 
     def with_part(self, p: int, part: Distribution) -> Components:
-        """Return the same distribution with one part replaced."""
+        """Return the distribution with part number ``p`` replaced, such as a part conditioned on evidence."""
         return replace(self, parts=(*self.parts[:p], part, *self.parts[p + 1 :]))

@@ -73,7 +73,10 @@ class Explicit:
         return contingency(self.codes, self.shape, clique, self.weights)
 
     def expected(self, features: AnyArray) -> FloatArray:
-        """Return the mean of ``features`` (m, k), evaluated at ``codes``, under the weights; (k,)."""
+        """Return the mean of ``features`` (m, k), evaluated at ``codes``, under the weights; (k,).
+
+        Answers to queries that are no marginals follow from it.
+        """
         if len(features) != len(self.codes):
             raise ParameterError(f"features must have one row per point, {len(self.codes)} in all, not {len(features)}")
         mean: FloatArray = self.weights @ features

@@ -153,7 +153,7 @@ class Histories:
         return Histories(self.layout, conditionals)
 
     def never_draws(self, key: tuple[int, str], cell: int) -> bool:
-        """Return whether no row ever has a cell of an attribute."""
+        """Return whether no row ever has a cell of an attribute, because rules or noise excluded it."""
         return bool((self.conditionals[key].base[:, cell] <= IMPOSSIBLE / 2).all())
 
     def draw(
@@ -569,7 +569,10 @@ def _groupings_of(one: Conditional) -> tuple[tuple[Grouping, ...], tuple[int, ..
 
 
 def _by_group(probability: FloatArray, grouping: Grouping, rows: Rows, index: IntArray) -> FloatArray:
-    """Return the probability of each group of cells, (rows, groups), from (rows, cells)."""
+    """Return the probability of each group of cells, (rows, groups), from the probabilities of cells, (rows, cells).
+
+    Tables are measured over groups, so a fit compares expected counts of groups.
+    """
     found = np.empty((len(index), grouping.size))
     for g, here in _periods(grouping, rows, index):
         found[here] = probability[here] @ (grouping.groups[g][:, None] == np.arange(grouping.size)).astype(np.float64)
@@ -603,7 +606,10 @@ def _masked(probability: FloatArray, mask: BoolArray | FloatArray) -> FloatArray
 
 
 def _chosen(layout: Layout, tables: list[Rows], persons: IntArray) -> list[Rows]:
-    """Return the rows of chosen persons in all tables, with parents renumbered; a person may be chosen more than once."""
+    """Return the rows of chosen persons in all tables, with parents renumbered; a person may be chosen more than once.
+
+    Persons are so resampled in proportion to the probability of a condition.
+    """
     found: list[Rows] = []
     chosen: list[IntArray] = []
     for i, rows in enumerate(tables):

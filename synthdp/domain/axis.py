@@ -71,9 +71,9 @@ class Axis:
 
     @property
     def points_in_file(self) -> dict[str, int]:
-        """Return the part of a file on the grid: ``{"points": n}``, the number of grid points, if widths differ; else empty.
+        """Return the part of a file on the grid: ``{"points": n}``, or an empty dict if all grid points have one width.
 
-        By it `of_file` knows whether the starts number present grid points.
+        n is the number of grid points, by which `of_file` knows whether the starts number present grid points.
         """
         return {"points": self.grid.size} if self.grid.runs else {}
 
@@ -93,9 +93,9 @@ class Axis:
         return np.repeat(narrow(self.cells, self.size), self._lengths(self.grid.size)).take(indices)
 
     def cell_of_alone(self, index: int) -> int | None:
-        """Return the cell that holds this grid point and no other; ``None`` if it shares a cell.
+        """Return the cell that holds this grid point and no other; ``None`` if the grid point shares a cell.
 
-        A count of that cell is a count of the one value.
+        A count of such a cell is a count of one value.
         """
         cell = int(self.cells[np.searchsorted(self.starts, index, side="right") - 1])
         run = np.flatnonzero(self.cells == cell)
@@ -105,8 +105,8 @@ class Axis:
     def groups_of(self, finer: Axis) -> IntArray | None:
         """Return, for each cell of a finer axis of the column, (cells,), the cell of this axis that holds it.
 
-        Return ``None`` if a cell of the finer axis lies in several cells: counts of this axis are then no sums of finer
-        ones.
+        Counts of this axis are then sums of counts of the finer axis. Return ``None`` if a cell of the finer axis lies
+        in several cells of this axis.
         """
         starts = np.union1d(self.starts, finer.starts)
         inside = finer.cells[np.searchsorted(finer.starts, starts, side="right") - 1]
@@ -128,7 +128,7 @@ class Axis:
     def releasable(self) -> BoolArray:
         """(size,) whether a released row may lie in the cell.
 
-        Cells of values outside of the domain are never released.
+        A cell that holds only values outside of the column's domain is never released.
         """
         return np.asarray(self.width > 0)
 
@@ -181,8 +181,8 @@ class Axis:
         return narrow(starts[run] + place - before, self.grid.size)
 
     def _lengths(self, stop: int) -> IntArray:
-        """Return the number of grid points of each run, (runs,); ``stop`` is the end of the last run.
+        """Return the number of grid points before ``stop`` in each run, (runs,); 0 for a run that begins beyond it.
 
-        Only points before ``stop`` count, so a run beyond it has none.
+        ``stop`` is the number of releasable or of all grid points.
         """
         return np.maximum(np.append(self.starts[1:], stop) - self.starts, 0)

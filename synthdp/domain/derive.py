@@ -39,10 +39,11 @@ def derive(schema: Schema, rule: Derived, raw: Mapping[str, RawColumn]) -> RawCo
 
 
 def followed(schema: Schema, name: str) -> tuple[str, GridIndices]:
-    """Return the modelled column that a looked-up column ``name`` depends on, and where its grid points lead.
+    """Return the modelled column from which a column ``name`` is looked up, and where its grid points lead.
 
-    That is, for each releasable grid point of the modelled column, (releasable,), the grid index of ``name``.  So
-    conditions on derived columns become conditions on modelled ones.  A modelled column leads to itself.
+    The second result holds the grid index of ``name`` for each releasable grid point of the modelled column,
+    (releasable,). Conditions on derived columns so become conditions on modelled columns. A modelled column leads to
+    itself.
 
     Raises
     ------
@@ -65,7 +66,9 @@ def followed(schema: Schema, name: str) -> tuple[str, GridIndices]:
 
 
 def leading_to(schema: Schema, name: str, wanted: BoolArray) -> BoolArray:
-    """Return which grid points of the modelled column lead to wanted ones of a column looked up by it; see `followed`.
+    """Return which grid points of a modelled column lead to the wanted values of a column that is looked up from it.
+
+    A condition on the looked-up column is so answered from the modelled column; see `followed`.
 
     Parameters
     ----------
@@ -103,7 +106,7 @@ def _looked_up(rule: Derived, column: Column, source: RawColumn) -> RawColumn:
 
 
 def _missing(raw: RawColumn) -> BoolArray:
-    """Return a (rows,) mask of the missing values of a raw column."""
+    """Return a (rows,) mask of the missing values of a raw column; a value computed from a missing one is missing."""
     if isinstance(raw, Labels):
         return np.asarray(raw.codes < 0)
     missing = np.isnan(raw.values) if raw.values.dtype.kind == "f" else np.zeros(len(raw.values), np.bool_)

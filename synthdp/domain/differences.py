@@ -67,19 +67,17 @@ class Difference:
         return found
 
     def second_day(self, first: IntArray, days: IntArray) -> IntArray:
-        """Return the grid points of the second day, (n,), from the first's and the difference in days.
+        """Return the grid points of the second day, (n,), from the first day's grid points and the difference in days.
 
-        They may be out of range.
+        The result may be out of range.
         """
         return first - self.shift + self.sign * days
 
 
 def differences_of(schema: DatabaseSchema) -> dict[Place, Difference]:
-    """Return the differences that a database's model draws, by the second day's table and column.
+    """Return the differences that a database's model draws, by table and column of the second day.
 
-    One for each column at most.
-
-    A difference to a day of the same row is preferred.
+    Each column is the second day of at most one difference. A difference to a day of the same row is preferred.
     """
     found: dict[Place, Difference] = {}
     if not schema.relations:
@@ -104,8 +102,9 @@ def _leads_to(found: Mapping[Place, Difference], place: Place, end: Place) -> bo
 def _difference(schema: DatabaseSchema, condition: Condition) -> Difference | None:
     """Return the difference of two days that a rule "one day is at most another" suggests, to be drawn with the rows.
 
-    The second day is the one that follows from the first and the difference.  ``None`` for any other rule, or if a
-    column has no days.  ``None`` also if the second column orders the rows of its table, or only one difference is left.
+    The first day and the difference then give the second day. Return ``None`` for any other rule, and if a column has
+    no days. Return ``None`` too if the second column orders the rows of its table, or if only one difference is
+    possible.
     """
     first, second = condition.above, condition.below
     period = _period(schema, second[0])
@@ -129,7 +128,7 @@ def _difference(schema: DatabaseSchema, condition: Condition) -> Difference | No
 
 
 def _period(schema: DatabaseSchema, table: str) -> str | None:
-    """Return the column that orders a table's rows; ``None`` if there is none."""
+    """Return the column that orders a table's rows and is drawn before the row's others; ``None`` if there is none."""
     relation = schema.relation_to(table)
     return None if relation is None else relation.order
 
@@ -137,7 +136,7 @@ def _period(schema: DatabaseSchema, table: str) -> str | None:
 def _days(column: Column) -> Steps | None:
     """Return the first and last day, as `Steps`, of a date column with one grid point per day; else ``None``.
 
-    Only between such columns is a difference in days one of grid points.
+    Only between two such columns is a difference in days a difference of grid points.
     """
     if not isinstance(column, Date) or not column.is_complete:
         return None

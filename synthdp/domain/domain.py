@@ -124,7 +124,7 @@ def starts_of(column: Column, *, bins: int) -> IntArray:
 
 
 def finest_axis(name: str, column: Column) -> Axis:
-    """Return the axis that has a cell for every grid point."""
+    """Return the axis that has a cell for every grid point, for columns of few values such as numbers of child rows."""
     indices = np.arange(grid_of(column).size)
     return Axis(name, column, indices, indices)
 
@@ -134,7 +134,7 @@ MAX_CELLS = 2**22
 
 
 def universe_size(domain: Domain) -> int:
-    """Return the number of cells of a domain in which a released row may lie, exactly."""
+    """Return the number of cells of a domain in which a released row may lie, as an exact Python integer."""
     size = 1
     for axis in domain.axes:
         size *= int(axis.releasable.sum())
@@ -179,14 +179,15 @@ def releasable_axis(axis: Axis) -> Axis:
 
 
 def releasable_domain(domain: Domain) -> Domain:
-    """Return the domain with never-released cells merged into others; see `releasable_axis`."""
+    """Return the domain with never-released cells merged into other cells; see `releasable_axis`."""
     return Domain(tuple(releasable_axis(axis) for axis in domain.axes))
 
 
 def axis_with_misfits(axis: Axis) -> Axis:
     """Return the axis with a separate cell for values out of the domain, so that other cells count no such values.
 
-    A new cell is the last.  The axis is unchanged if it has this cell already, or if the column has no such values.
+    The new cell is the last one. The axis is unchanged if it has such a cell already, or if every value fits the
+    column.
     """
     hidden = axis.grid.hidden
     if hidden is None or axis.cell_of_alone(hidden) is not None:
@@ -198,9 +199,9 @@ def axis_with_misfits(axis: Axis) -> Axis:
 
 
 def domain_with_misfits(domain: Domain) -> Domain:
-    """Return the domain whose axes count values outside of the domain apart; unchanged if they do.
+    """Return the domain with a separate cell for out-of-domain values on each axis, see `axis_with_misfits`.
 
-    See `axis_with_misfits`.
+    Counts of the other cells then count only rows that fit the schema.
     """
     axes = tuple(axis_with_misfits(axis) for axis in domain.axes)
     return domain if all(new is old for new, old in zip(axes, domain.axes, strict=True)) else Domain(axes)

@@ -61,7 +61,7 @@ RawColumn: TypeAlias = Numbers | Labels
 
 
 def rows_of(raw: RawColumn, rows: AnyArray) -> RawColumn:
-    """Return some rows of a raw column, by their positions or a mask."""
+    """Return some rows of a raw column, given by their positions, (m,), or by a mask, (rows,)."""
     if isinstance(raw, Labels):
         return Labels(raw.levels, raw.codes[rows])
     return Numbers(raw.values[rows], None if raw.missing is None else raw.missing[rows])
@@ -163,9 +163,9 @@ def _position(position: dict[Any, int], level: object, other: int, null: int) ->
 
 
 def _encode_numbers(support: Interval | Steps, grid: Grid, raw: Numbers) -> IntArray:
-    """Return (rows,) grid indices of numbers, clipped to the bounds.
+    """Return the grid indices of numbers, (rows,), after clipping to the bounds.
 
-    Missing and special ones have points of their own.
+    Missing numbers and special values have grid points of their own.
     """
     values = raw.values
     missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), np.bool_)
@@ -217,7 +217,7 @@ def _steps_of(steps: Steps, values: AnyArray) -> AnyArray:
 def _whole(values: AnyArray, first: int, last: int) -> AnyArray:
     """Clip whole numbers of steps, (n,), to first..last, and return their distance from ``first``, (n,).
 
-    It may be up to 2^63, so it is unsigned.
+    The distance may be up to 2^63, so the result is unsigned.
     """
     if values.dtype.kind == "f":
         values = np.clip(values, -float(LARGEST_WHOLE), float(LARGEST_WHOLE))
@@ -261,7 +261,7 @@ def _number(level: object) -> float:
 def _whole_number(level: object) -> int | None:
     """Return a label as the nearest whole number within ±2^62, which int64 holds, or None if it is no number.
 
-    Whole ones are exact: they do not pass through a float.
+    A label that is a whole number is converted exactly, not through a float.
     """
     if isinstance(level, str):
         try:
@@ -277,9 +277,10 @@ def _whole_number(level: object) -> int | None:
 
 
 def _decimal_values(interval: Interval, grid: Grid, indices: IntArray) -> FloatArray:
-    """Return the value of each regular grid point of an interval, (n,).
+    """Return the value of each regular grid point of an interval, (n,): the shortest decimal inside.
 
-    The bounds at the ends, else the shortest decimal inside.  A special value is never returned.
+    The first and the last grid point have the column's bounds as values. A special value is never returned, because
+    special values have grid points of their own.
     """
     different, place = _different(indices, grid.regular)
     low, high = edges_of(interval, different), edges_of(interval, different + 1)
@@ -293,9 +294,9 @@ def _decimal_values(interval: Interval, grid: Grid, indices: IntArray) -> FloatA
 
 
 def _class_values(column: Column, indices: IntArray) -> FloatArray:
-    """Return the number that stands for the class of each regular grid point, (n,).
+    """Return the number that stands for the class of each regular grid point, (n,), such as a class's mean weight.
 
-    Empty if the column has no classes.
+    The result is empty if the column has no classes.
     """
     of_class = np.array(column.class_values(), np.float64)
     if not len(of_class):
@@ -306,7 +307,7 @@ def _class_values(column: Column, indices: IntArray) -> FloatArray:
 def _different(indices: IntArray, size: int) -> tuple[IntArray, IntArray]:
     """Return the distinct grid indices, sorted, and the position of each index among them, (n,).
 
-    So each different one is decoded once.  Where many are given this is faster than ``np.unique``.
+    Each distinct index is then decoded once. For many indices a table of all grid points is faster than ``np.unique``.
     """
     if len(indices) < size // 8:
         different, place = np.unique(indices, return_inverse=True)
@@ -338,7 +339,10 @@ def shortest_decimals(low: FloatArray, high: FloatArray) -> FloatArray:
 
 
 def _spread(steps: Steps, grid: Grid, indices: IntArray, rng: Generator) -> IntArray:
-    """Draw a step uniformly from each regular grid point, (n,); none is a special value."""
+    """Draw a step uniformly from each regular grid point, (n,); a special value is never drawn.
+
+    Values inside a grid point so vary as freely as the column's declaration allows.
+    """
     if grid.width == 1:
         return steps.first + indices
     low, high = (steps.first + grid.first_steps(indices + end).view(np.int64) for end in (0, 1))
@@ -349,7 +353,10 @@ def _spread(steps: Steps, grid: Grid, indices: IntArray, rng: Generator) -> IntA
 
 
 def _roundest(steps: Steps, grid: Grid, indices: IntArray) -> IntArray:
-    """Return the roundest step in each regular grid point, (n,), the bounds at the ends; none is a special value."""
+    """Return the step with the fewest digits in each regular grid point, (n,); the bounds at both ends of the range.
+
+    A special value is never returned, because special values have grid points of their own.
+    """
     lower, upper = steps.first, steps.last
     if grid.width == 1:
         return lower + indices
@@ -370,8 +377,8 @@ def _roundest(steps: Steps, grid: Grid, indices: IntArray) -> IntArray:
 def _round_steps(steps: Steps, width: int) -> list[int]:
     """Return round step sizes, the roundest first, among whose multiples `_roundest` looks for a grid point's value.
 
-    They are powers of ten, or days, hours, minutes and their parts.  Before these come years, months of 30 days and
-    weeks if a grid point, of ``width`` steps, is wider than a week.
+    Sizes of numbers are powers of ten; sizes of times are days, hours, minutes and their parts. If a grid point of
+    ``width`` steps is wider than a week, years, months of 30 days and weeks come first.
     """
     if not steps.clock:
         return [10**power for power in range(len(str(width)), -1, -1)]
@@ -382,7 +389,7 @@ def _round_steps(steps: Steps, width: int) -> list[int]:
 def fresh_labels(labels: Fresh, rows: int, *, first: int = 0) -> RawColumn:
     """Return meaningless identifiers for ``rows`` new rows, which are numbered from ``first``.
 
-    Blocks of one synthetic table begin at different numbers, so their identifiers differ.
+    Blocks of one synthetic table begin at different numbers, so that no identifier occurs twice.
     """
     if labels.pattern is not None:
         return Labels(keys_of_pattern(labels.pattern, first, rows), np.arange(rows))

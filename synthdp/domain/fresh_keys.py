@@ -42,8 +42,8 @@ def check_enough_keys(schema: Schema, rows: int) -> None:
 def keys_of_pattern(pattern: str, first: int, rows: int) -> list[str]:
     """Return unique, random-looking keys for rows first..first + rows - 1, always the same for the same rows.
 
-    Row i has key number p(i), where p is a permutation that is always the same: a Feistel network on the fewest bits,
-    an even number, that hold all key numbers.  It is repeated until its result is one.
+    Row i has key number p(i), where p is a fixed permutation. p is a Feistel network on the fewest bits, an even
+    number, that hold all key numbers; it is applied again until the result is a key number.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def keys_of_pattern(pattern: str, first: int, rows: int) -> list[str]:
 def scattered(numbers: AnyArray, size: int) -> AnyArray:
     """Return the images of ``numbers``, (n,) uint64, under a fixed, random-looking permutation of 0..size - 1.
 
-    Keys made of row numbers by it are different, but not in the order of the rows.
+    Keys made from row numbers are so different, but do not show the order of the rows.
     """
     half = np.uint64(max(1, ((size - 1).bit_length() + 1) // 2))
     image, walking = _feistel(numbers, half), np.arange(len(numbers))
@@ -86,7 +86,7 @@ def scattered(numbers: AnyArray, size: int) -> AnyArray:
 def _feistel(numbers: AnyArray, half: np.uint64) -> AnyArray:
     """Return the images of numbers of 2 ``half`` bits, (n,), after `ROUNDS` rounds of a Feistel network.
 
-    It is one to one, whatever its rounds mix, so that keys never collide.
+    The map is one to one, whatever its rounds mix, so that keys never collide.
     """
     mask = (np.uint64(1) << half) - np.uint64(1)
     left, right = numbers >> half, numbers & mask

@@ -101,7 +101,7 @@ class Grid:
     def first_steps(self, points: AnyArray) -> AnyArray:
         """Return the first step of each regular grid point, (n,), counted from the lower bound.
 
-        For the point after the last it is the number of all steps.  Steps may be up to 2^63, so they are unsigned.
+        The grid point after the last one gives the number of all steps. Steps may be up to 2^63, so they are unsigned.
         """
         found, last = np.asarray(points, np.uint64), np.uint64(self.steps)
         if not self.runs:
@@ -126,9 +126,10 @@ class Grid:
         return np.asarray((point + (found - first[at]) // width).astype(np.int64))
 
     def even_starts(self, count: int) -> IntArray:
-        """Return the first grid points of ``count`` equal parts of the range, at which bins begin, (count,).
+        """Return the first grid points of ``count`` equal parts of the range, (count,), at which bins begin.
 
-        With fewer grid points than parts, several parts begin at one grid point, which then occurs several times.
+        With fewer grid points than parts, several parts begin at one grid point, which then occurs several times. If
+        widths differ (`runs`), each start occurs once, and there may be fewer than ``count``.
         """
         if not self.runs:
             return np.asarray(-(-np.arange(count) * self.regular // count))
@@ -202,7 +203,7 @@ def points_of_today(column: Column, points: AnyArray) -> IntArray:
 
 
 def labels_of(column: Column) -> tuple[Level, ...]:
-    """Return the levels of a labelled column in the order of grid points; the label for "other" comes last.
+    """Return the levels of a labelled column in the order of its grid points, including the label for "other".
 
     Raise SchemaError for a column without levels.
     """
@@ -226,9 +227,10 @@ def bounds_of(column: Column) -> tuple[float, float]:
 
 
 def starts_of_classes(column: Column) -> np.ndarray:
-    """Return the first regular grid point of each class of a column, such as a survey weight's, by which it is counted.
+    """Return the first regular grid point of each class of a column, (classes,), such as a survey weight's classes.
 
-    It is empty if the column has none.  A class that is narrower than a grid point is part of the class below.
+    Columns with classes are counted by class. The result is empty for other columns. A class narrower than a grid point
+    is merged into the class below.
     """
     ends, support = column.class_ends(), column.support()
     if not ends or not isinstance(support, Interval):
@@ -243,9 +245,9 @@ def edges_of(interval: Interval, indices: np.ndarray) -> np.ndarray:
 
 
 def _runs(count: int, steps: Steps, width: int) -> tuple[Run, ...]:
-    """Return the runs of grid points for ``count`` steps.
+    """Return the runs of grid points for ``count`` steps: far from 0 a grid point has ``width`` steps.
 
-    Far from 0 they have ``width`` steps each, nearer to 0 half as many, and so on.
+    Nearer to 0 it has half as many, and so on down to 1, so that small numbers stay apart even if bounds are too wide.
     """
     zero = -(steps.offset // steps.size) - steps.first
     inner: list[tuple[int, int, int]] = []  # how far from 0 grid points of a width begin and end, in steps
@@ -287,7 +289,7 @@ def _layout(
 def _parts(interval: Interval) -> int:
     """Return the number of grid points of an interval: at most `MAX_POINTS`, each at least four floats wide.
 
-    The ends of narrower ones could be equal after rounding.
+    The ends of narrower grid points could become equal by rounding.
     """
     spacing = math.ulp(max(abs(interval.lower), abs(interval.upper)))
     return int(max(1, min(MAX_POINTS, (interval.upper - interval.lower) / (4 * spacing))))

@@ -117,9 +117,9 @@ class TableLayout:
 
     @property
     def group_of_period(self) -> IntArray:
-        """(periods,) the group of each period; a period outside of the domain is in the last group.
+        """(periods,) the group of each period, by which attributes are counted; out-of-domain periods are in the last.
 
-        All are in one group if the periods' bins cross borders of the standard ones.  It is a single 0 for a table
+        All periods are in one group if their bins cross borders of the standard bins. It is a single 0 for a table
         without periods.
         """
         if self.periods is None or self.standard_periods is None:
@@ -224,7 +224,7 @@ class Layout:
         return self.domain.axes[int(self.place[table][attribute][0])]
 
     def ancestors(self, table: int) -> tuple[int, ...]:
-        """Return the positions of a table's parent, grandparent, and so on, up to the root."""
+        """Return the positions of a table's parent, grandparent, and so on, up to the root, in this order."""
         found: list[int] = []
         while (table := self.tables[table].parent) >= 0:
             found.append(table)
@@ -233,7 +233,7 @@ class Layout:
     def rows_of_count(self, table: int) -> IntArray:
         """Return the number of rows that each bin of a table's count stands for, (bins,).
 
-        It is 0 for the last bin, of numbers out of range, which never occurs.
+        It is 0 for the last bin, which would hold numbers out of range and is never filled.
         """
         layout = self.tables[table]
         if layout.order is Order.PATTERN:
@@ -287,10 +287,9 @@ def _table(
 
 
 def axis_of_column(name: str, column: Column) -> Axis:
-    """Return the bins of a column in the model of persons.
+    """Return the bins of a column in the model of persons: equally wide, or growing with the number for counts from 0.
 
-    They are equally wide; for counts from 0 their width grows with the number.  Most people have few visits and some
-    have many, so equal bins would hold nearly all of them in the first.
+    Most people have few visits and some have many, so equal bins would hold nearly all people in the first bin.
     """
     support = column.support() if column.is_complete else None
     grid = grid_of(column)
@@ -303,7 +302,7 @@ def axis_of_column(name: str, column: Column) -> Axis:
 def growing_starts(points: int, cells: int) -> IntArray:
     """Return the first point of each of ``cells`` bins whose lengths grow by a constant factor, (cells,).
 
-    Together they hold ``points`` points.
+    The bins hold ``points`` points together.
     """
     low, high = 1.0, float(points)
     for _ in range(60):

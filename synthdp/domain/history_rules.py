@@ -59,10 +59,10 @@ def barriers_of(layout: Layout) -> tuple[Barrier, ...]:
 
 @lru_cache(maxsize=4)
 def open_cells(layout: Layout) -> dict[tuple[int, str], BoolArray]:
-    """Return by table and column a (cells,) mask of the cells to which each rule within a row leaves a possible partner.
+    """Return by table and column a (cells,) mask of the cells to which each rule within a row leaves a partner.
 
-    Partners must have partners themselves (arc consistency).  So no value is drawn that leaves none for a later column.
-    Only columns with such rules are listed.
+    Partners must have partners themselves (arc consistency), so that no drawn value leaves a later column without a
+    value. Only columns with such rules are listed.
     """
     inside = [one for one in layout.schema.conditions if one.above[0] == one.below[0]]
     found = {
@@ -134,7 +134,7 @@ def _of_days(layout: Layout, between: Difference) -> Iterator[Barrier]:
 def ends_of_points(axis: Axis) -> tuple[IntArray, IntArray]:
     """Return the first and the last regular grid point of each cell, (cells,) each; (0, -1) for a cell without one.
 
-    They bound how many days two cells are apart.
+    For date columns the ends bound how many days two cells are apart.
     """
     first, last = np.full(axis.size, axis.grid.size), np.full(axis.size, -1)
     runs = np.flatnonzero(axis.starts < axis.grid.regular)
@@ -145,7 +145,7 @@ def ends_of_points(axis: Axis) -> tuple[IntArray, IntArray]:
 
 
 def _possible(layout: Layout, condition: Condition) -> BoolArray:
-    """Return which pairs of cells, (cells above, cells below), some row can have that satisfies a rule."""
+    """Return which pairs of cells, (cells above, cells below), can hold a pair of rows that satisfies a rule."""
     axes = {condition.name(place): axis_at(layout, place) for place in (condition.above, condition.below)}
     found = np.ones([axis.size for axis in axes.values()], np.bool_)
     for rule in rules_of(condition.both):
@@ -154,7 +154,10 @@ def _possible(layout: Layout, condition: Condition) -> BoolArray:
 
 
 def _oriented(rule: Rule, axes: Mapping[str, Axis]) -> BoolArray:
-    """Return which pairs of cells a rule allows, as a matrix with the two ``axes`` in their order."""
+    """Return which pairs of cells a rule allows, as a matrix whose axes have the order of ``axes``.
+
+    A rule may name the two columns in the other order, so the matrix is transposed if needed.
+    """
     possible = rule.possible([axes[name] for name in rule.names])
     return possible if list(rule.names) == list(axes) else possible.T
 

@@ -100,7 +100,7 @@ class PanelStates:
         }
 
     def where(self, allowed: Mapping[str, AnyArray]) -> BoolArray:
-        """Return which states have only allowed grid points, (states,); absence never does.
+        """Return which states have only allowed grid points, (states,); absence is never allowed.
 
         Raises
         ------

@@ -62,9 +62,9 @@ class PublicRows:
         return found
 
     def counts(self, axis: Axis) -> IntArray | None:
-        """Return the number of public rows in each cell of an axis, (cells,).
+        """Return the number of public rows in each cell of an axis, (cells,); ``None`` if the table lacks the column.
 
-        ``None`` if the table lacks the column.
+        Estimates of the private column are improved by these counts.
         """
         if axis.name not in self.columns:
             return None
@@ -119,7 +119,10 @@ class PublicTotals:
         return np.asarray(np.bincount(cells, self.counts, minlength=axis.size), np.float64)
 
     def table(self, domain: Domain) -> tuple[tuple[int, ...], FloatArray]:
-        """Return the columns' positions in a domain, sorted, and the rows in each cell of their table, (cells,)."""
+        """Return the columns' positions in a domain, sorted, and the rows in each cell of their table, (cells,).
+
+        A fit and the sampled rows are made to agree with this table.
+        """
         places = domain.index(*self.names)
         order = np.argsort(places, kind="stable")
         clique = tuple(places[i] for i in order)

@@ -30,11 +30,11 @@ POWERS = range(15, -16, -1)
 
 
 def axis_of_roundness(name: str, column: Column) -> Axis | None:
-    """Return an axis with a cell for each class of round numbers, one for numbers that are not round, and one for the rest.
+    """Return an axis whose cells are classes of round numbers, such as multiples of 100 but not of 1000.
 
-    The classes come first, the widest power of ten before all others; after the numbers come special and missing values and
-    "other", together.  ``None`` for columns without numbers, whose numbers are all alike, or that have several steps to a
-    grid point, each as round as the roundest.
+    The widest class comes first. After the classes come two cells: numbers that are not round, and special values,
+    missing values and "other" together. Return ``None`` for columns without numbers, if all numbers are in one class,
+    and if a grid point holds several steps, because each grid point then holds round numbers.
 
     Parameters
     ----------
@@ -50,9 +50,9 @@ def axis_of_roundness(name: str, column: Column) -> Axis | None:
 
 @lru_cache(maxsize=256)
 def _groups(column: Column) -> tuple[IntArray, IntArray]:
-    """Return the runs of a column's grid points by the largest power of ten that divides them: first points and groups.
+    """Return the runs of grid points in one class of round numbers: first grid points and classes, (runs,) each.
 
-    Empty if all are in one group.
+    A class is the largest power of ten that divides a number. Both are empty if all grid points are in one class.
     """
     grid = grid_of(column)
     spacings = [Fraction(10) ** power for power in POWERS]
@@ -69,7 +69,8 @@ def _groups(column: Column) -> tuple[IntArray, IntArray]:
 def _multiples(column: Column, grid: Grid, spacing: Fraction) -> IntArray:
     """Return the grid points that hold the multiples of a spacing, (multiples,).
 
-    None if these are fewer than `FEWEST`, more than `MOST`, or too large for exact floats.
+    The result is empty if there are fewer than `FEWEST` or more than `MOST` multiples, or if they are too large for
+    exact floats.
     """
     lower, upper = (Fraction(repr(bound)) for bound in bounds_of(column))  # as written: 0.3 is a multiple of 0.1
     first, last = math.ceil(lower / spacing), math.floor(upper / spacing)
@@ -85,9 +86,8 @@ def _multiples(column: Column, grid: Grid, spacing: Fraction) -> IntArray:
 
 
 LEAST_MASS = 1e-9
-"""Between two points with less than this fraction of an even density nothing counts as filled, as rounding alone leaves
-that much.  A tolerance.
-"""
+"""If a range between two points holds less than this fraction of the rows of an even density, it counts as empty.
+Rounding alone leaves that much. A tolerance."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,9 +135,8 @@ class Refinement:
     def reweighted(self, weights: FloatArray) -> Refinement:
         """Return the refinement with other weights, (fine.size,).
 
-        A coarse cell whose new weights are all 0 keeps its old ones.
-
-        Shares by grid points would put its rows as far out as the bounds are wide.
+        A coarse cell whose new weights are all 0 keeps its old weights. An even spread over its grid points would put
+        its rows as far out as the bounds are wide.
         """
         known = np.where(self.fine.releasable, np.maximum(weights, 0.0), 0.0)
         empty = np.bincount(self.coarse_cell, weights=known) <= 0
@@ -150,9 +149,9 @@ class Refinement:
 
     @property
     def only_cells(self) -> GridIndices | None:
-        """The one fine cell of each coarse one that may have rows, (coarse cells,); ``None`` if one has several.
+        """The fine cell of each coarse cell, (coarse cells,); ``None`` if a coarse cell has several that may have rows.
 
-        Nothing is then to be drawn.  A coarse cell without a fine cell that may have rows has none, and any entry.
+        Fine cells then need not be drawn. The entry of a coarse cell that has no fine cell with rows has no meaning.
         """
         filled = np.flatnonzero(self.weights)
         if len(np.unique(self.coarse_cell[filled])) < len(filled):
@@ -164,8 +163,8 @@ class Refinement:
     def classes(self, intervals: int) -> IntArray:
         """Return a coarser class for each fine cell, (fine.size,), among which sampling balances rows.
 
-        The cell itself, or one of ``intervals`` equal intervals of a long axis.  Special and missing values keep
-        classes of their own.
+        On a long ordered axis a class is one of ``intervals`` equal intervals; special and missing values have classes
+        of their own. On other axes each fine cell is a class.
         """
         grid = self.fine.grid
         if not grid.ordered or grid.regular <= intervals:
@@ -180,9 +179,9 @@ class Refinement:
         return self.fine.merged(self.coarse_cell)
 
     def share(self, allowed: BoolArray) -> FloatArray:
-        """Return which part of each fine cell's rows is at allowed grid points, (fine.size,); 0 for a cell of no rows.
+        """Return the fraction of each fine cell's rows at allowed grid points, (fine.size,); 0 if a cell has none.
 
-        It says which part of a cell's rows meets a condition.
+        A condition that cuts a fine cell counts this fraction of its rows.
 
         Parameters
         ----------
@@ -207,7 +206,8 @@ class Refinement:
     def _runs(self) -> tuple[IntArray, IntArray, GridIndices, FloatArray]:
         """Return the runs of grid points of one fine cell and one class of round numbers, which are fewer than points.
 
-        Of each run (runs,) the start, the length, the cell, and how likely its points are together.
+        The four arrays, (runs,) each, hold the first grid point, the number of grid points, the fine cell, and the
+        total weight of the run's points.
         """
         starts = self.fine.starts if self.rounding is None else np.union1d(self.fine.starts, self._classes.starts)
         starts = starts[starts < self.fine.grid.releasable]
@@ -215,16 +215,18 @@ class Refinement:
         return starts, length, self.fine.cells_of(starts.astype(np.uint32)), self._likely(starts) * length
 
     def indices_among(self, allowed: BoolArray, cells: AnyArray, rng: Generator) -> GridIndices:
-        """Draw an allowed grid point in each given fine cell, (n,), as rows under conditions need; every cell has one.
+        """Draw an allowed grid point in each given fine cell, (n,), for rows under conditions.
 
-        Round numbers come as often as ``rounding`` says.
+        Each cell must have an allowed grid point. Round numbers come as often as ``rounding`` says.
         """
         good = np.flatnonzero(allowed[: self.fine.grid.releasable])
         place = _drawn(self.fine.cells_of(good.astype(np.uint32)), self._likely(good), self.fine.size, cells, rng)
         return narrow(good[place], self.fine.grid.size)
 
     def indices_between(self, first: IntArray, last: IntArray, rng: Generator) -> GridIndices:
-        """Draw a regular grid point from each range, as likely as leaves are filled and numbers are round; (n,).
+        """Draw a regular grid point from each range, (n,), in proportion to the rows of fine cells and to ``rounding``.
+
+        Values that a rule limits on both sides are drawn so.
 
         Parameters
         ----------
@@ -256,7 +258,7 @@ class Refinement:
         return narrow(np.clip(found.astype(np.int64), first, last), self.fine.grid.size)
 
     def _likely(self, points: AnyArray) -> FloatArray:
-        """Return how likely grid points are beside others of their fine cell, (n,), by ``rounding``; 1 without it."""
+        """Return the weight of grid points among others of their fine cell, (n,), by ``rounding``; 1 without it."""
         if self.rounding is None:
             return np.ones(len(points))
         return np.asarray(self.rounding[self._classes.cells_of(points.astype(np.uint32))], np.float64)
@@ -272,8 +274,8 @@ class Refinement:
     def table(self, allowed: FloatArray | None = None) -> FloatArray:
         """Return each fine cell's share of its coarse cell's rows, (coarse, fine), up to a factor per coarse cell.
 
-        By it functions of fine cells, such as conditions, become functions of coarse ones.  Entries of fine cells that
-        lie in another coarse cell are 0.
+        The matrix turns functions of fine cells, such as conditions, into functions of coarse cells. Entries of fine
+        cells that lie in another coarse cell are 0.
 
         Parameters
         ----------

@@ -54,13 +54,13 @@ class ColumnOrder:
         return self.left, self.right
 
     def broken(self, indices: Mapping[str, GridIndices]) -> BoolArray:
-        """Return which rows break the rule, (n,)."""
+        """Return which rows break the rule, (n,), from grid indices by column."""
         low, bound_low = numbers_at(self.columns[0], indices[self.left])
         high, bound_high = numbers_at(self.columns[1], indices[self.right])
         return np.asarray((low > high) & bound_low & bound_high)
 
     def possible(self, axes: Sequence[Axis]) -> BoolArray:
-        """Return which pairs of cells of the two axes can hold a row that obeys; shaped by the axes."""
+        """Return which pairs of cells of the two axes can hold a row that obeys the rule, (cells, cells)."""
         low, _, left_free = cell_numbers(axes[0])
         _, high, right_free = cell_numbers(axes[1])
         return np.asarray((low[:, None] <= high[None, :]) | left_free[:, None] | right_free[None, :])
@@ -84,12 +84,15 @@ class Excluded:
         return tuple(self.masks)
 
     def broken(self, indices: Mapping[str, GridIndices]) -> BoolArray:
-        """Return which rows break the rule, (n,)."""
+        """Return which rows break the rule, (n,), from grid indices by column."""
         every = [meant[indices[name]] for name, meant in self.masks.items()]
         return np.asarray(np.logical_and.reduce(every))
 
     def possible(self, axes: Sequence[Axis]) -> BoolArray:
-        """Return which combinations of cells of the axes can hold a row that obeys; shaped by the axes."""
+        """Return which combinations of cells, one of each of ``axes``, can hold a row that obeys the rule.
+
+        The result has one dimension for each axis.
+        """
         possible = np.zeros([axis.size for axis in axes], np.bool_)
         for i, (axis, meant) in enumerate(zip(axes, self.masks.values(), strict=True)):
             outside = holds_any(axis, ~meant)
@@ -120,7 +123,7 @@ class Listed:
         return tuple(self.kinds)
 
     def broken(self, indices: Mapping[str, GridIndices]) -> BoolArray:
-        """Return which rows break the rule, (n,)."""
+        """Return which rows break the rule, (n,), from grid indices by column."""
         rows = len(indices[self.names[0]])
         found, listed = np.zeros(rows, np.int64), np.zeros(len(self.combinations), np.int64)
         for j, (name, kinds) in enumerate(self.kinds.items()):  # the number of the first columns' combination, or -1
@@ -132,7 +135,10 @@ class Listed:
         return np.asarray(found < 0)
 
     def possible(self, axes: Sequence[Axis]) -> BoolArray:
-        """Return which combinations of cells of the axes can hold a row that obeys; shaped by the axes."""
+        """Return which combinations of cells, one of each of ``axes``, can hold a row that obeys the rule.
+
+        The result has one dimension for each axis.
+        """
         possible = np.zeros([axis.size for axis in axes], np.bool_)
         cells = [_cells_of_kinds(axis, kinds) for axis, kinds in zip(axes, self.kinds.values(), strict=True)]
         for combination in self.combinations.tolist():
@@ -145,7 +151,7 @@ Rule: TypeAlias = ColumnOrder | Excluded | Listed
 
 @lru_cache(maxsize=8)
 def rules_of(schema: Schema) -> tuple[Rule, ...]:
-    """Return a schema's rules compiled to grid points, and the orders that follow from two others.
+    """Return a schema's rules compiled to conditions on grid points, and the orders that follow from two of them.
 
     From a <= b and b <= c follows a <= c, if b is never missing.
     """
@@ -162,9 +168,9 @@ def check_values(schema: Schema) -> None:
 
 
 def _compiled(schema: Schema, constraint: Constraint) -> list[Rule]:
-    """Return one declared rule as conditions on grid points.
+    """Return one declared rule as conditions on grid points, which rows are checked by.
 
-    Other kinds of rules by the simpler ones that they mean.
+    A kind of rule without a condition of its own is replaced by simpler rules that mean the same.
     """
     match constraint:
         case LessEqual(left, right):
@@ -184,8 +190,8 @@ def _compiled(schema: Schema, constraint: Constraint) -> list[Rule]:
 def rule_domain(schema: Schema, rules: Sequence[Rule], *, bins: int) -> Domain:
     """Return axes on whose cells it can be decided exactly whether some row obeys all rules.
 
-    A rule excludes all grid points of a cell or none.  Columns that are compared are cut at the same numbers: at
-    ``bins`` equal parts of each, and wherever one of them is cut.
+    A rule excludes all grid points of a cell or none. Columns that are compared are cut at the same numbers: the
+    borders of ``bins`` equal parts of each column, and all numbers at which one of the columns is cut.
     """
     names = list(schema)
     marks: dict[str, list[AnyArray]] = {}
@@ -210,7 +216,7 @@ def rule_domain(schema: Schema, rules: Sequence[Rule], *, bins: int) -> Domain:
 def _cuts(column: Column, marks: Sequence[AnyArray], bins: int) -> AnyArray:
     """Return one sorted array: the numbers at which a column's marks change, and the borders of ``bins`` equal parts.
 
-    Columns that are compared are cut at the numbers of all, so that cells are comparable.
+    Each of several compared columns is then cut at the numbers of all, so that their cells are comparable.
     """
     regular = grid_of(column).regular
     stacked = np.column_stack(marks)[:regular]
@@ -236,11 +242,11 @@ def holds_any(axis: Axis, mask: BoolArray) -> BoolArray:
 
 
 def cell_numbers(axis: Axis) -> tuple[AnyArray, AnyArray, BoolArray]:
-    """Return the least and largest number in each cell, and whether the cell holds values that no order rule applies to.
+    """Return the least and largest number in each cell, and whether the cell holds values that no order rule binds.
 
-    All are (size,), and tell whether two cells can hold a row that obeys a <= rule.  A missing value, a code beyond the
-    bounds and "other" obey any.  Where a cell holds no number, the least is larger than any number, and the largest
-    smaller.
+    All three are (size,). They decide whether two cells can hold a row that obeys a rule a <= b. A missing value, a
+    code beyond the bounds and "other" obey every such rule. If a cell holds no number, the least is larger than any
+    number, and the largest is smaller than any.
     """
     grid = axis.grid
     regular = axis.starts < grid.regular
@@ -261,9 +267,9 @@ def cell_numbers(axis: Axis) -> tuple[AnyArray, AnyArray, BoolArray]:
 
 
 def _calendar(schema: Schema, date: CalendarDate) -> list[Excluded]:
-    """Return the dates that do not exist as exclusions.
+    """Return the dates that do not exist as exclusions: the 31st of short months, 30 February, and 29 February.
 
-    31st of short months, 30 February, 29 February out of leap years.
+    29 February is excluded only if the rule names a column of years, and only in years that are no leap years.
     """
     months, days = (_bound_numbers(schema, name) for name in (date.month, date.day))
     february = months == 2
@@ -300,7 +306,10 @@ def _listed(schema: Schema, rule: Combinations) -> Listed:
 
 
 def _kinds(meant: Sequence[BoolArray]) -> IntArray:
-    """Return a number for each grid point, (points,), equal for points in the same sets; -1 for points in no set."""
+    """Return a kind number for each grid point, (points,), equal for points in the same sets; -1 outside of all sets.
+
+    Values that occur in the same combinations need not be told apart, which makes the list of combinations short.
+    """
     within = np.zeros(len(meant[0]), np.int64)
     kind = np.full(len(within), -1)
     for number, mask in enumerate(meant):
@@ -314,7 +323,11 @@ def _kinds(meant: Sequence[BoolArray]) -> IntArray:
 
 
 def _cells_of_kinds(axis: Axis, kinds: IntArray) -> dict[int, list[int]]:
-    """Return, for each kind, the cells that hold a releasable grid point of it."""
+    """Return, for each kind number of `_kinds`, the cells that hold a releasable grid point of this kind.
+
+    A combination of cells is possible if it holds an allowed combination of kinds. Kind -1, of points that the rule
+    does not name, gets an empty list.
+    """
     indices = np.flatnonzero(kinds[: axis.grid.releasable] >= 0)
     pairs = np.unique(np.column_stack([kinds[indices], axis.cells_of(indices.astype(np.uint32))]), axis=0)
     found: dict[int, list[int]] = {int(kind): [] for kind in np.unique(kinds)}
@@ -329,9 +342,9 @@ def _meant(schema: Schema, name: str, given: object) -> BoolArray:
 
 
 def _implied(orders: list[ColumnOrder]) -> list[ColumnOrder]:
-    """Return the orders between columns that follow from given ones: a <= b and b <= c give a <= c.
+    """Return the orders between columns that follow from given orders: a <= b and b <= c give a <= c.
 
-    Not where b may be released without a number that is compared, such as missing: then nothing follows.
+    Nothing follows if b may be released without a number that is compared, for example as missing.
     """
     known = {order.names: order for order in orders}
     waiting = list(orders)

@@ -77,10 +77,10 @@ def mask_of_values(column: Column, values: object, *, name: str = "") -> BoolArr
 
 
 def check_told_apart(column: Column, values: object, *, name: str) -> None:
-    """Raise SchemaError if a rule names a value that no released row can have, as it shares its grid point with others.
+    """Raise SchemaError if a rule names a value that shares its grid point with other values and is never released.
 
-    Rows under a rule get the roundest value of a grid point.  A grid point of numbers or times stands for several values
-    only if the column has very many.
+    Rows under a rule get the roundest value of a grid point. A grid point of numbers or times holds several values only
+    if the column has very many.
 
     Raises
     ------
@@ -108,7 +108,7 @@ def is_range(column: Column, value: object) -> bool:
 def numbers_at(column: Column, indices: AnyArray) -> tuple[AnyArray, BoolArray]:
     """Return the exact number at each grid point, and whether rules apply to it; (n,) each.
 
-    They apply to regular values, and to special ones between the column's bounds; all others compare with nothing.
+    Rules apply to regular values, and to special values between the column's bounds; all others compare with nothing.
     """
     raw = decode(column, indices.astype(np.uint32, copy=False))
     numbers = raw.values if isinstance(raw, Numbers) else raw.codes
@@ -120,7 +120,7 @@ def numbers_at(column: Column, indices: AnyArray) -> tuple[AnyArray, BoolArray]:
 def grid_numbers(column: Column) -> tuple[AnyArray, BoolArray]:
     """Return the exact number at every grid point, and whether rules apply to it, (grid.size,) each; see `numbers_at`.
 
-    Both are read-only, as they are cached: every rule about the column needs them.
+    Both arrays are cached, because every rule about the column needs them, and therefore read-only.
     """
     numbers, bound = numbers_at(column, np.arange(grid_of(column).size))
     numbers.flags.writeable = bound.flags.writeable = False
@@ -166,8 +166,8 @@ def _position(column: Column, value: object) -> int | None:
 def _range(column: Column, grid: Grid, ends: tuple[Any, Any], name: str) -> tuple[int, int]:
     """Return the first and the last grid point between two named ends, both inclusive.
 
-    A range within one grid point gives that point.  ParameterError is raised where the ends are exchanged, or the
-    column has no value between.
+    A range within one grid point gives that grid point. Raise ParameterError if the lower end is above the upper end,
+    or if the column has no value between them.
     """
     low, high = ends
     if column.labelled:
@@ -226,7 +226,7 @@ def _without_special(column: Column) -> Column:
 
 
 def _lowest(column: Column) -> int | float:
-    """Return the least regular value of a column, in its own unit."""
+    """Return the least regular value of a column, in its own unit, at which a range without a lower end begins."""
     return bounds_of(column)[0]
 
 
@@ -242,9 +242,9 @@ def _highest(column: Column) -> int | float:
 
 
 def _number(column: Column, value: Any, name: str) -> FloatArray | IntArray:
-    """Return a named value as encoders take it, (1,): a number, or microseconds for times.
+    """Return a named value in the form that encoders take, (1,): a number, or microseconds for times.
 
-    Raise ParameterError if it is none.
+    Raise ParameterError if the value is no number or time.
     """
     try:
         found = column.number_named(value)

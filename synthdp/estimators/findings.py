@@ -316,8 +316,8 @@ EPSILONS = (1e-5, 700.0)
 range of floats."""
 
 MOST_NOISE = 1e6
-"""Largest noise stddev, in rows, of one count of all rows with the whole budget; a noisier setting is refused.  A
-safety limit."""
+"""Largest noise stddev, in rows, of one count of all rows with the whole budget. A noisier setting is refused, since
+its answers would tell nothing of a usual table. A safety limit."""
 
 
 class Addresses(tuple[str, ...]):

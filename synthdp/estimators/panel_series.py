@@ -358,7 +358,10 @@ class PanelSeries:
         return self.added - 1
 
     def _published(self, periods: int) -> IntArray:
-        """Return the published states of all synthetic persons in the first periods, (n, periods)."""
+        """Return the published states of all synthetic persons in the first periods, (n, periods).
+
+        Published states never change, so each new period only adds a column.
+        """
         parts = [read_arrays(self._folder.period(t) / "period.npz")["states"] for t in range(self.window - 1, periods)]
         return np.concatenate(parts, axis=1)
 

@@ -205,5 +205,5 @@ def _margin(one: PublicTotals, names: Sequence[str]) -> dict[tuple[int, ...], fl
 
 
 def _rows(raw: RawColumn) -> int:
-    """Return the number of rows of a raw column."""
+    """Return the number of rows of a raw column, whether it holds labels or numbers."""
     return len(raw.codes if isinstance(raw, Labels) else raw.values)

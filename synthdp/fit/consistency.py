@@ -181,7 +181,10 @@ def make_merged_consistent(tables: Iterable[NoisyTable], pooled: GLSEffects) -> 
 
 
 def _with_margins(table: NoisyTable, pooled: GLSEffects) -> FloatArray:
-    """Return one merged table, shaped, with the total and margins of ``pooled`` and its own interaction."""
+    """Return one merged table, shaped, with the total and margins of ``pooled`` and its own interaction, in rows.
+
+    The gap of each margin is spread evenly over the other axes, which leaves the interaction unchanged.
+    """
     shape = table.shape(pooled.shape)
     counts = table.counts.reshape(shape)
     counts = counts + (pooled.total - counts.sum()) / counts.size

@@ -127,7 +127,10 @@ def fit_histories(
 
 
 def _beside(rows: Rows) -> float:
-    """Return the mean number of rows of the same parent row, over parent rows that have any; 1 without rows."""
+    """Return the mean number of rows of the same parent row, over parent rows that have any; 1 without rows.
+
+    A step on rows of one parent row that resemble each other is divided by about this number.
+    """
     return len(rows) / max(int((rows.rank == 0).sum()), 1)
 
 

@@ -316,5 +316,8 @@ def consistent_merged(
 
 
 def _remaining(groups: IntArray, kept: BoolArray) -> BoolArray:
-    """Return which groups of merged codes, (groups,), contain a code that is kept; ``groups`` has the group of each."""
+    """Return which groups of merged codes, (groups,), contain a kept code; ``groups`` has the group of each code.
+
+    Tables in domain have only such groups.
+    """
     return np.bincount(groups, weights=kept) > 0

@@ -40,8 +40,8 @@ LOWEST, HIGHEST = -12.0, 12.0
 """Bounds on the logarithms of cells' counts, where counts are in stddevs of the noise.  A numerical tolerance."""
 
 STEPS, LEAST_STEP, CLOSE = 25, 0.05, 0.01
-"""Most Newton steps; the shortest step as a fraction of a full one; and the gain of the objective below which steps end.
-Numerical tolerances."""
+"""Most Newton steps; the shortest step as a fraction of a full one; and the decrease of the penalised squared error, in
+squared stddevs of the noise, below which steps end. Numerical tolerances."""
 
 LEAST_CELLS = 5
 """Histograms with fewer cells are not smoothed, since their second differences say too little of a shape.  Tuned; not

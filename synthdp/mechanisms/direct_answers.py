@@ -273,7 +273,10 @@ def _measured(
     *,
     law: NoiseLaw,
 ) -> Release[DirectAnswers]:
-    """Measure a workload with the mechanism's aim and return the release; shared by both mechanisms."""
+    """Measure a workload with the mechanism's aim and return the release; shared by both mechanisms.
+
+    For the aim "mean", the budget is divided over the parts of the workload.
+    """
     parts = parts_of(queries)
     if mechanism.aim == "max" or len(parts) == 1 or (isinstance(account.budget, ApproxDP) and account.budget.delta > 0):
         measurements = [account.measure(counted_apart(queries), law=law, step="workload")]

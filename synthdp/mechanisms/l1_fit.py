@@ -238,7 +238,7 @@ class L1Fit(HasPrivacyCost):
         return tuple(answers)
 
     def _is_smooth(self, domain: Domain, pair: Pair) -> bool:
-        """Return whether a pair is measured by products of cosines rather than by cell counts."""
+        """Return whether a pair is measured by products of cosines rather than by cell counts, as ``basis`` says."""
         if self.basis == "mixed":
             return all(domain.axes[j].grid.ordered for j in pair)
         return self.basis == "trigonometric"

@@ -254,7 +254,7 @@ class _Noisy:
         return np.asarray(cells if merged is None else merged[cells], np.int64)
 
     def expected(self, codes: Codes, weights: FloatArray) -> FloatArray:
-        """Return the sum of the rows' weights in each cell, (cells,)."""
+        """Return the sum of the rows' weights in each cell, (cells,), to be compared with the noisy counts."""
         return np.asarray(np.bincount(self.cells(codes), weights, minlength=self.table.counts.size), np.float64)
 
     def target(self, expected: FloatArray) -> FloatArray:
@@ -278,7 +278,7 @@ class _Noisy:
 
     @property
     def _shape(self) -> Shape:
-        """Number of codes of each of the table's columns."""
+        """Number of codes of each of the table's columns, by which the flat counts are shaped."""
         return self.table.shape(self.domain.shape)
 
 

@@ -146,7 +146,7 @@ def _tables_in(folder: Path) -> dict[str, Path]:
 
 
 def _names(table: object) -> tuple[str, ...]:
-    """Return a table's column names."""
+    """Return a table's column names, by which a column to be left out is looked for in each of several tables."""
     return tuple(_opened(table).names)
 
 

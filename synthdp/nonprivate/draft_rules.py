@@ -142,7 +142,10 @@ def _orders(columns: Mapping[str, Column], values: Mapping[str, FloatArray]) -> 
 
 
 def _may_be_below(left: FloatArray, right: FloatArray) -> bool:
-    """Return whether few enough rows have ``left`` above ``right`` for a rule, which rules most pairs of columns out."""
+    """Return whether so few rows have ``left`` above ``right`` that the rule "left is at most right" may be proposed.
+
+    The test is fast, and rules most pairs of columns out.
+    """
     return bool((left > right).sum() <= (1 - NEARLY_ALL) * len(left))
 
 

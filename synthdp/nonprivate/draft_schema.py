@@ -468,7 +468,7 @@ def _about_spellings(entry: Entry) -> str:
 
 
 def _written(kind: Column) -> Entry:
-    """Return the settings ``format`` and ``words`` of a column; an empty dict without them."""
+    """Return the settings ``format`` and ``words`` of a column, in which its cells are written; empty without them."""
     found = {name: getattr(kind, name, None) for name in ("format", "words")}
     return {name: dict(value) if name == "words" else value for name, value in found.items() if value}
 

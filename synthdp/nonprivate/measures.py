@@ -210,7 +210,10 @@ def numeric(schema: Schema) -> list[str]:
 
 
 def points(table: pd.DataFrame, schema: Schema) -> FloatArray:
-    """Return the numeric columns scaled to [-1, 1] by the schema's bounds, (n, columns); missing values become 0."""
+    """Return the numeric columns scaled to [-1, 1] by the schema's bounds, (n, columns); missing values become 0.
+
+    Kernel queries are evaluated at these points.
+    """
     columns = []
     for name in numeric(schema):
         x, lower, upper = _numbers(table[name], schema[name])

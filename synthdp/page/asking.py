@@ -434,7 +434,11 @@ def rule_of(kind: str, names: Sequence[str], texts: Sequence[str], schema: Schem
 
 
 def _values(column: Column, text: str) -> list[Any]:
-    """Return the typed values of a rule: levels with | between them, ranges such as "0 to 17", or "missing" as None."""
+    """Return the values that a person typed for a rule, as the schema holds them.
+
+    Levels stand with | between them, and "missing" becomes None. A range such as "0 to 17" becomes a list of its two
+    ends.
+    """
     named: dict[str, Any] = {"missing": None}
     named |= {"true": True, "True": True, "false": False, "False": False} if column.quantity == "truth" else {}
     named |= {str(level): level for level in getattr(column, "levels", None) or ()}

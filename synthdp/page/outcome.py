@@ -55,7 +55,8 @@ ABOUT = {
 """The page's labels for five fields of `synthdp.report.guidelines.About`, which only a publisher can fill in."""
 
 LONGEST_WORDS = 200
-"""Characters of a note or of a field of `ABOUT`, at most.  A safety limit."""
+"""Characters of a note or of a field of `ABOUT`, at most, so that each stays one line in a ledger or a file. A safety
+limit."""
 
 QUESTIONS = {
     "mean": "What is the mean of a column?", "quantile": "What are the quartiles of a column?",

@@ -206,7 +206,7 @@ def computed_view(schema: Schema, name: str, raw: RawColumn) -> ColumnView:
 
 
 def _shares_of_levels(name: str, raw: Labels) -> ColumnView:
-    """Return the view of levels: percentages of rows, the most frequent level first."""
+    """Return the view of levels from raw values: percentages of rows, the most frequent level first."""
     shares = 100 * np.bincount(raw.codes + 1, minlength=len(raw.levels) + 1) / max(len(raw.codes), 1)
     named = zip(map(str, raw.levels), shares[1:].tolist(), strict=True)
     bars = sorted((Bar(level, share) for level, share in named), key=lambda bar: -bar.share)
@@ -291,7 +291,10 @@ def column_view(model: SyntheticModel, measurements: tuple[Measurements, ...], n
 
 
 def _view(ask: AnswerEngine, name: str, column: Column, misfits: MisfitShare | None) -> ColumnView:
-    """Return the view of a column from answers with intervals; a derived column must be looked up, not computed."""
+    """Return the view of a column from answers with intervals; a derived column must be looked up, not computed.
+
+    A column computed by an expression has no answers; see `_computed`.
+    """
     if column.labelled:
         view = _levels(_bars(ask, name, None), name, ordered=column.ordered and column.quantity == "label")
     elif column.temporal or name not in ask.model.schema:
@@ -305,7 +308,7 @@ def _view(ask: AnswerEngine, name: str, column: Column, misfits: MisfitShare | N
 
 
 def _computed(model: SyntheticModel, name: str, raw: RawColumn) -> ColumnView:
-    """Return the view of a computed column from synthetic rows."""
+    """Return the view of a computed column from synthetic rows, since no noisy answer is about it."""
     column, rule = model.schema.outputs[name], model.schema.derived[name]
     derived = f"looked up by {rule.of}" if rule.expression is None else f"computed as {rule.expression}"
     return replace(

@@ -262,7 +262,7 @@ def _run(
     assumed: tuple[str, ...],
     outside: Sequence[Clique] = (),
 ) -> Plan:
-    """Return the plan of one loss: the mechanism's errors in a run on a simulated table."""
+    """Return the plan of one loss: the mechanism's errors in a run on a simulated table, which needs no private row."""
     simulated = len(next(iter(indices.values())))
     table = TableFormat.default(schema).build(schema, {name: decode(c, indices[name]) for name, c in schema.items()})
     unit = UNIT if max_rows_per_unit > 1 else None

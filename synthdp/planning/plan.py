@@ -293,9 +293,9 @@ class Plans(list[Plan]):
 
 
 def _points(plans: Sequence[Plan]) -> list[tuple[float, float]]:
-    """Return each plan's epsilon with its expected error of two-column marginals, sorted by epsilon.
+    """Return the points of the chart: each plan's epsilon with its expected error of two-column marginals, by epsilon.
 
-    For a table of one column, the error of its one-way marginal is returned.
+    Errors have the unit of `Plan.errors`. For a table of one column, the error of its one-way marginal is returned.
     """
     return list(dict(sorted((one.epsilon, one.errors[min(2, max(one.errors))]) for one in plans)).items())
 

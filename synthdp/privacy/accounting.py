@@ -54,7 +54,7 @@ in, and its total variation distance is charged.  A safety limit of time."""
 
 _SLACK = 1e-11
 """Relative error added to results on the safe side; it covers the rounding of exp, erfcx and sums in double precision.
-"""
+A numerical tolerance: a few thousand roundings of 1e-16 stay far below."""
 
 _BLUR = 4.0  # variance that a continuous Gaussian gives up to become a discrete one
 """Variance that sigma^2 loses, in squared lattice steps, in the price of integer noise: N_Z(0, s^2) costs no more than

@@ -332,7 +332,10 @@ def _plan(law: NoiseLaw, scale: float, k: int, sensitivity: float) -> Calibratio
 
 
 def _only_gaussian(law: NoiseLaw | None) -> None:
-    """Raise ParameterError for a noise law other than Gaussian, which alone has a cost in zCDP and Gaussian DP."""
+    """Raise ParameterError for Laplace noise: budgets in zCDP and Gaussian DP are charged for Gaussian noise only.
+
+    ``None`` leaves the choice to the calibration, which then takes Gaussian noise.
+    """
     if law not in (None, NoiseLaw.GAUSSIAN):
         raise ParameterError(
             f"{law} noise cannot be charged to a ZCDP or GaussianDP budget: choose Gaussian noise, or give a PureDP "

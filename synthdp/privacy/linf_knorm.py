@@ -193,7 +193,7 @@ def _exp_bounds(x: Fraction, precision: int) -> tuple[int, int]:
 
 
 def _below(bound: int, bits: Bits) -> int:
-    """Return a uniform integer of ``range(bound)``, by rejection of random bits."""
+    """Return a uniform integer of ``range(bound)``, by rejection of random bits, so that no value is favoured."""
     length = (bound - 1).bit_length()
     while (value := bits(length) if length else 0) >= bound:
         pass

@@ -12,7 +12,7 @@ from synthdp.arrays import IntArray
 from synthdp.privacy import noise
 
 DRAWS = 40_000
-"""Draws of each check of a noise law.  More would find smaller errors of a sampler, and take longer."""
+"""Draws of each check of a noise law. More would find smaller errors of a sampler, and take longer. A convention."""
 
 FALSE_ALARM = 1e-9
 """Probability that correct noise fails a check.  So small that a failure means wrong noise, not chance."""

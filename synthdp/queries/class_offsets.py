@@ -100,7 +100,10 @@ class ClassOffsets(LinearFamily):
         return self.of_tables(self.counted.sums(codes))
 
     def of_tables(self, counts: Totals) -> Totals:
-        """Return the same as `sums`, (k,), from the counts of rows in all cells, (cells,), that `counted` asks for."""
+        """Return the answers of `sums`, (k,), from the counts of rows in all cells, (cells,), that `counted` asks for.
+
+        A database that can count cells so never sends single rows.
+        """
         return np.asarray(counts @ self._offsets, np.int64)
 
 

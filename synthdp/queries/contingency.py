@@ -138,7 +138,7 @@ def normalised(weights: FloatArray) -> FloatArray:
 
 
 def subsets_of(clique: Clique) -> Iterable[Clique]:
-    """Yield the non-empty subsets of a clique, the smallest first."""
+    """Yield the non-empty subsets of a clique, the smallest first: the effects that make up its table."""
     for size in range(1, len(clique) + 1):
         yield from combinations(clique, size)
 

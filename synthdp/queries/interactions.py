@@ -93,7 +93,7 @@ class Interactions(LinearFamily):
 
     @property
     def ones(self) -> tuple[int, ...]:
-        """The same as `scales`, under the name by which receipts convert noise to rows."""
+        """Return `scales` under the name by which receipts convert noise to rows."""
         return self.scales
 
     @property
@@ -127,7 +127,7 @@ class Interactions(LinearFamily):
         return self.of_tables(self.counted.sums(codes))
 
     def of_tables(self, counts: Totals) -> Totals:
-        """Return the same as `sums`, (k,), from the counts of rows in the tables that `counted` asks for."""
+        """Return the answers of `sums`, (k,), from the counts of rows in the tables that `counted` asks for."""
         tables = self.counted.split(counts)
         parts = [
             self._centred(table[None, :], clique, weight)[0]

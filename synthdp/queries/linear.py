@@ -145,7 +145,7 @@ class CellQueries(LinearFamily):
         return np.asarray(self.values @ np.bincount(self._flat(codes), minlength=self.domain.cells), np.int64)
 
     def _flat(self, codes: Codes) -> IntArray:
-        """Return the flat cell of each row in the whole domain, (rows,)."""
+        """Return the flat cell of each row in the whole domain, (rows,), by which the row's values are looked up."""
         return self.domain.ravel(codes, range(len(self.domain)))
 
 

@@ -241,7 +241,7 @@ def _combine(parts: Sequence[AnyArray], sizes: Sequence[int]) -> AnyArray:
 
 
 def _count(cells: AnyArray, size: int, weights: FloatArray | None) -> AnyArray:
-    """Return the (size,) numbers of rows of each cell, or the sums of their weights."""
+    """Return the (size,) numbers of rows of each cell as integers, or the sums of their weights as floats."""
     if weights is not None:
         return np.bincount(cells, weights, minlength=size)
     return np.bincount(cells, minlength=size).astype(np.int64, copy=False)

@@ -294,7 +294,10 @@ class PersonTable:
         return np.asarray(found.reshape(rows, columns))
 
     def _first(self, values: IntArray, group: IntArray) -> IntArray:
-        """Return the group on the first axis of each value, (n,); ``group`` is the group of periods of each."""
+        """Return the group on the first axis of each value, (n,); ``group`` is the group of periods of each.
+
+        Groups of an attribute's values may differ between groups of periods.
+        """
         return self._other.of(values, group)
 
     @property
@@ -340,7 +343,10 @@ def each_once(tables: Iterable[NoisyPersonTable]) -> list[NoisyPersonTable]:
 
 
 def _is_same(one: NoisyPersonTable, other: NoisyPersonTable) -> bool:
-    """Return whether two noisy tables are of the same statistic over the same bins; only one-way tables can be."""
+    """Return whether two noisy tables are of the same statistic over the same bins, so that they can be averaged.
+
+    Only one-way tables are measured twice.
+    """
     (cells, table, noisy, _), (others, new, counts, _) = one, other
     if table.name != new.name or noisy.shape != counts.shape or table.kind not in (Kind.ONE, Kind.STATE):
         return False

@@ -130,7 +130,7 @@ def _definition(receipt: Receipt) -> str:
 
 
 def _parameters(receipt: Receipt) -> dict[str, float]:
-    """Return the values of the release's privacy parameters by Greek letter."""
+    """Return the values of the release's privacy parameters by Greek letter, as the literature writes them."""
     document = {
         name: getattr(receipt.total, name) for name in ("epsilon", "delta", "rho", "mu") if hasattr(receipt.total, name)
     }

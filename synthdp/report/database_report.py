@@ -257,7 +257,7 @@ def _strongest(pairs: Sequence[_Pair], anchor: str) -> tuple[list[tuple[float, s
 
 
 def _rows(raw: RawColumn) -> int:
-    """Return how many rows a raw column has, labels or numbers."""
+    """Return how many rows a raw column has, whether it holds labels or numbers; a table may have none."""
     return len(raw.values if isinstance(raw, Numbers) else raw.codes)
 
 

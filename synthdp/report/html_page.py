@@ -206,7 +206,7 @@ def texts_of(values: Sequence[Any], missing: Sequence[bool]) -> list[str | None]
 
 
 def _others(model: SyntheticModel) -> list[tuple[str, str]]:
-    """Return (name, description) of each column without a picture: the identifiers."""
+    """Return (name, description) of each column without a picture: identifiers, whose labels mean nothing."""
     return [(name, column.in_words()) for name, column in model.schema.outputs.items() if column.names_rows]
 
 

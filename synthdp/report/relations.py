@@ -240,7 +240,7 @@ class Relations:
         return np.asarray(table / max(float(table.sum()), 1e-300))
 
     def _of_effects(self) -> None:
-        """Add the evidence of measured two-column interactions over the model's bins."""
+        """Add the evidence of measured two-column interactions over the model's bins; see `Evidence`."""
         effects = self.direct.effects
         for clique, values in effects.effects.items():
             if len(clique) == 2:
@@ -252,7 +252,7 @@ class Relations:
                 self._add((i, j), replace(found, whole=True))
 
     def _of_merged(self) -> None:
-        """Add the evidence of measured two-column marginals over merged bins."""
+        """Add the evidence of measured two-column marginals over merged bins; see `Evidence`."""
         direct = self.direct
         merged = [table for table in direct.merged if len(table.clique) == 2]
         for table in merged_in_domain(merged, direct.out_of_domain):

@@ -41,13 +41,13 @@ three-way error of five tables by -.1 and +.1 % (docs/benchmarks/constants.md).
 """
 
 LOOKS = 1
-"""Number of times that the decisions of the last halving are revised.  Tuned: a second revision takes 1 to 2 % more off
-the error."""
+"""Number of times that the decisions of the last halving are revised. Each revision takes as long as the halving.
+Tuned: a second revision would take only 1 to 2 % more off the error."""
 
 WORK, WORK_OF_TRIPLES = 30_000_000, 2_000_000
-"""Most table cells that all halvings look up together (about 0.3 seconds), and most for three-column tables, in the last
-halving only.  Samples of more rows than the first allows are plain draws, as their sampling error is small.  A safety
-limit of time."""
+"""Most table cells that all halvings look up together (about 0.3 seconds), and most for three-column tables. Samples of
+more rows than the first allows are plain draws, as their sampling error is small. Both grow in proportion to
+``balance``. A safety limit of time."""
 
 MOST_CELLS, REMEMBERED = 2**24 - 1, 5_000_000
 """First, the most cells of all balanced tables together, 2^24 - 1: 32-bit floats hold cell numbers up to 2^24 exactly

@@ -208,8 +208,9 @@ class Repair:
     ) -> None:
         """Set rows to the first grid point of their bin whose number is at least ``least``, in place.
 
-        Without ``least``, the smallest number of the bin is taken.  Rows with a missing or special value stay
-        unchanged, as do rows whose bin has no such number.
+        A row so obeys a rule such as "end is at least start" without leaving its bin. ``ladder`` comes from `_ladder`.
+        Without ``least``, the smallest number of the bin is taken. Rows with a missing or special value stay unchanged,
+        as do rows whose bin has no such number.
         """
         if not len(rows):
             return

@@ -37,10 +37,12 @@ MOST_COLUMNS, WORK = 32, 3_000_000
 second.  The columns with the largest loss of correlation are chosen.  A safety limit of time."""
 
 LARGEST = 0.995
-"""Largest absolute correlation of two latent scores.  A numerical tolerance."""
+"""Largest absolute correlation of two latent scores; correlations are searched up to it, since the series converges
+slowly near 1. A numerical tolerance."""
 
 TERMS = 24
-"""Terms of the tetrachoric series.  A numerical tolerance."""
+"""Terms of the tetrachoric series. The terms fall with the powers of a correlation; those left out matter only near 1.
+A numerical tolerance."""
 
 ROUNDS, PARTS = 10, 8
 """The series is solved for a correlation in ROUNDS rounds.  Each round divides the interval that holds the correlation
@@ -54,7 +56,8 @@ error of five tables by 0 and 0 % (docs/benchmarks/constants.md).
 """
 
 FARTHEST = 8.0
-"""Largest absolute value of a latent score, in standard deviations.  A numerical tolerance."""
+"""Largest absolute value of a latent score, in standard deviations, so that the ends of the outermost bins are finite.
+A numerical tolerance: a normal score lies beyond once in 10^15."""
 
 LEAST_EIGENVALUE = 0.005
 """Smallest eigenvalue of the matrix of score correlations, and smallest conditional variance of a score.  Correlations
@@ -277,7 +280,10 @@ def _holds_several(refinement: Refinement) -> bool:
 
 
 def _starts(refinement: Refinement) -> IntArray:
-    """Return the first grid point of each fine bin, (fine bins,): its place, and whether its values are regular."""
+    """Return the first grid point of each fine bin, (fine bins,).
+
+    It gives the order of the bins, and whether their values are regular.
+    """
     fine = refinement.fine
     starts = np.zeros(fine.size, np.int64)
     starts[fine.cells[::-1]] = fine.starts[::-1]
@@ -285,5 +291,5 @@ def _starts(refinement: Refinement) -> IntArray:
 
 
 def _density(score: FloatArray) -> FloatArray:
-    """Return the standard normal density at each score."""
+    """Return the standard normal density at each score, by which the mean score between two limits is computed."""
     return np.asarray(np.exp(-(score**2) / 2) / math.sqrt(2 * math.pi), np.float64)

@@ -94,7 +94,7 @@ def _without(model: SyntheticModel, name: str, indices: Sequence[int]) -> Synthe
 
 
 def _replaced(refinements: tuple[Refinement, ...], j: int, one: Refinement) -> tuple[Refinement, ...]:
-    """Return the refinements of all columns, with ``one`` in place of column j's."""
+    """Return the refinements of all columns, with ``one`` for column j, for a model with that column restricted."""
     return (*refinements[:j], one, *refinements[j + 1 :])
 
 

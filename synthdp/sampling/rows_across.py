@@ -274,7 +274,10 @@ class Obedience:
         return values[self._row_above(table, above)]
 
     def _row_above(self, table: int, above: int) -> IntArray:
-        """Return the position of each row's ancestor in table ``above``, (rows,); its own position in its own table."""
+        """Return the position of each row's ancestor in table ``above``, (rows,); its own position in its own table.
+
+        Rules between tables compare a row with this ancestor.
+        """
         return np.arange(len(self.persons.tables[table])) if table == above else self.persons.ancestor(table, above)
 
     def _wrong(self, condition: Condition, below: GridIndices) -> BoolArray:

@@ -98,7 +98,10 @@ class Steps:
         return whole if self.denominator is None else whole / self.denominator
 
     def held(self, number: float) -> int | float | None:
-        """Return the value that a finite number is, apart from rounding errors of its arithmetic; ``None`` if it is none."""
+        """Return the value that a finite number equals up to rounding errors; ``None`` if no value is so near.
+
+        A number computed by a user, such as ``0.1 * 3``, is so recognised as 0.3.
+        """
         if number in self.special:
             return number
         step = self._place(number)
@@ -291,9 +294,10 @@ class Column(ABC):
         return self.cells.read(str(value))
 
     def with_bounds(self, lower: float, upper: float) -> Column:
-        """Refuse bounds with SchemaError: this type takes none.
+        """Raise SchemaError, because most column types take no bounds from discovery.
 
-        Types that do return the column with bounds at or just outside the two numbers, which completes it in discovery.
+        A type that takes bounds overrides the method. It returns the column with bounds at or just outside the two
+        numbers, which completes the column in discovery.
         """
         raise SchemaError(
             f"a column of type {type(self).__name__} takes no bounds: remove the bounds {lower} and {upper}"
@@ -317,9 +321,10 @@ class Column(ABC):
         return ()
 
     def with_spacing(self, spacing: Fraction) -> Column:
-        """Refuse a spacing with SchemaError: this type takes none.
+        """Raise SchemaError, because most column types take no spacing from discovery.
 
-        Types that do return the column with this one of `spacings` declared, after discovery has found it.
+        A type that takes one overrides the method. It returns the column with one of `spacings` declared, after
+        discovery has found it.
         """
         raise SchemaError(
             f"a column of type {type(self).__name__} takes no decimals and no step: remove the spacing {spacing}"
@@ -432,7 +437,7 @@ def check_column(name: str, column: object) -> None:
 def number(value: Any) -> int | float:
     """Return a number (also a NumPy scalar or a decimal) as a Python number; raise TypeError for anything else.
 
-    Booleans are something else.
+    A boolean counts as anything else, although Python takes it for an int.
     """
     if isinstance(value, decimal.Decimal):
         return float(value)

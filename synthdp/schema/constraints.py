@@ -479,7 +479,7 @@ def _known(names: tuple[str, ...], columns: Mapping[str, Column]) -> None:
 
 
 def _check_values(values: Mapping[str, list[Any]], columns: Mapping[str, Column]) -> None:
-    """Raise SchemaError unless a rule lists, for columns of the schema, values that they can hold, or ranges of some.
+    """Raise SchemaError unless a rule names columns of the schema, with values or ranges that each column can hold.
 
     A range may go beyond the bounds of its column, and begin or end between two of its values.
     """

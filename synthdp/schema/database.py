@@ -247,9 +247,9 @@ class DatabaseSchema:
         return DatabaseSchema({**self._declared, **declared}, self.relations, self.rules)
 
     def completed(self, tables: Mapping[str, Schema]) -> DatabaseSchema:
-        """Return the schema with the columns of some tables replaced by those given; missing ones are dropped.
+        """Return the schema with other columns in some tables: exactly the columns of the given schemas.
 
-        It takes the results of discovery into the schema.
+        Discovery so enters bounds and levels that it found, and drops columns in which it found nothing.
         """
         declared = dict(self._declared)
         for name, one in tables.items():

@@ -467,9 +467,9 @@ def _pairs(column: str, values: object) -> dict[Any, Any]:
 
 
 def _plain(value: object) -> object:
-    """Return a NumPy scalar or a decimal as a Python value, and anything else unchanged, also moments and lengths of time.
+    """Return a NumPy scalar or a decimal as a Python value, and anything else unchanged.
 
-    Those are no values of a lookup, and so are refused.
+    Moments and lengths of time are unchanged too. A lookup cannot have them as values, so a later check refuses them.
     """
     if isinstance(value, (np.datetime64, np.timedelta64)):  # NumPy would make plain integers of nanoseconds
         return value

@@ -19,7 +19,7 @@ DIGITS = "0123456789"
 r"""The ASCII digits, for which ``\d`` stands in a pattern."""
 
 LONGEST_PATTERN = 200
-"""Most characters of an identifier's pattern.  A safety limit."""
+"""Most characters of an identifier's pattern. A safety limit: the patterns of real identifiers are far shorter."""
 
 LONGEST_KEY = 200
 """Most characters of an identifier that a pattern makes, as ``{n}`` repeats characters.  A safety limit."""

@@ -36,7 +36,10 @@ def count_keys(raw: Sequence[RawColumn]) -> dict[str, int]:
 
 
 def _part(level: object) -> str:
-    """Return the text of one value within a key; NumPy moments and durations are written in microseconds."""
+    """Return the text of one value within a key; NumPy moments and durations are written in microseconds.
+
+    Keys of tables with different resolutions can then be compared.
+    """
     return part_of(micros_of_ticks(level) if isinstance(level, (np.datetime64, np.timedelta64)) else level)
 
 

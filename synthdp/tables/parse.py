@@ -104,7 +104,10 @@ def whole_numbers(values: AnyArray, missing: BoolArray | None, column: Column) -
 
 
 def taken(raw: RawColumn, codes: IntArray) -> RawColumn:
-    """Return the raw values at the indices ``codes``, (n,), in a column of distinct values; -1 gives a missing value."""
+    """Return the raw values at the indices ``codes``, (n,), in a column of distinct values; -1 gives a missing value.
+
+    Columns that are stored as a dictionary are so parsed once for each distinct value.
+    """
     gone = codes < 0
     if isinstance(raw, Labels):
         return Labels(raw.levels, np.where(gone, -1, np.append(raw.codes, -1)[codes]))

@@ -235,7 +235,10 @@ class Bootstrap:
         return {}
 
     def _counted(self, column: int) -> FloatArray:
-        """Return `leaf_counts` of a column of the pool: the release's estimate, then each replicate's, with noise."""
+        """Return `leaf_counts` of a column of the pool, (fine bins, 1 + size), in rows.
+
+        The first column is the release's estimate. Each further one adds a replicate's sampling error and noise to it.
+        """
         refinement, leaves = self._hedged(column), self.direct.leaves(column)
         share = leaf_shares_of(refinement, refinement.weights[:, None])[:, 0]
         law = self.direct.model.distribution.marginal((column,))[refinement.coarse_cell] * share

@@ -270,7 +270,10 @@ class Misspecification:
 
     @classmethod
     def of(cls, direct: GLSEstimates) -> Misspecification:
-        """Return the assumed strengths of unmeasured relations, derived from a release's noisy scores and tables."""
+        """Return the assumed strengths of unmeasured relations, derived from a release's noisy scores and tables.
+
+        A pair's strength is what its estimated distance from independence exceeds the model's by.
+        """
         d = len(direct.model.domain)
         strengths = np.zeros((d, d))
         beyond: list[float] = []

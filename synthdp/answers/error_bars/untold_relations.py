@@ -25,7 +25,10 @@ MOST_REARRANGED = 256
 
 
 def is_product(law: FloatArray, margins: Sequence[FloatArray]) -> bool:
-    """Return whether a model's table of some columns, (cells,), is that of independent columns with these margins."""
+    """Return whether a model's table of some columns, (cells,), is the product of these margins.
+
+    Then the release measured no relation of the columns, and an answer's error is bounded by `farthest`.
+    """
     alone = margins[0]
     for margin in margins[1:]:
         alone = np.outer(alone, margin).ravel()
@@ -78,7 +81,11 @@ def rearranged(points: FloatArray) -> Iterator[FloatArray]:
 
 
 def _orders(grouping: QuestionBinning) -> Iterator[IntArray]:
-    """Yield orders of a column's coarse bins: by what a group has of them, and by their values, from both ends."""
+    """Yield orders of a column's coarse bins, each also reversed: by the share of a bin that lies in one group.
+
+    If the question sums numbers, bins are ordered by their mean number, and by its distance from the middle, instead.
+    Rows of two columns are paired along such orders, which gives the strongest possible relations for this question.
+    """
     share, count = grouping.cell_share, len(grouping.labels)
     for group in range(count):
         scores = [share[:, group]]

@@ -136,7 +136,10 @@ class DatabaseAsker:
 
     @cached_property
     def persons(self) -> Drawn:
-        """Return persons drawn from the model, for the estimates."""
+        """Return persons drawn from the model once; estimates that no noisy table gives are counted on these persons.
+
+        About `ROWS` rows are drawn, but at least `FEWEST` and at most `PERSONS` persons.
+        """
         rng = generator(self.random_state)
         some = self.model.draw(500, rng)[0]
         rows = sum(len(one) for one in some.tables) / 500
@@ -161,7 +164,10 @@ class DatabaseAsker:
         return DatabaseReplicates.of(drawn, self.known, rng)
 
     def _estimated(self, asked: Asked, features: Features) -> tuple[FloatArray, FloatArray]:
-        """Return the model's answers and the errors of drawing a finite number of persons, (size,) each."""
+        """Return the model's answers and the errors of drawing a finite number of persons, (size,) each.
+
+        The persons are divided into `BLOCKS` parts; the spread of the parts' answers gives the errors.
+        """
         persons, weights = len(self.persons), self.weights
         block = np.arange(persons) * BLOCKS // persons
         in_block = self.known.total / np.bincount(block, weights)
@@ -258,7 +264,10 @@ class DatabaseAsker:
         return found
 
     def _rows_each(self, table: int) -> float:
-        """Return the mean number of rows of a table that drawn persons have who have any."""
+        """Return the mean number of a table's rows per drawn person, over the persons who have any row there.
+
+        Noise on a number of persons is multiplied by this mean to give noise on a number of rows.
+        """
         rows = np.bincount(self.persons.places(table, 0), minlength=len(self.persons)).astype(np.float64)
         return float(self.weights @ rows) / max(float(self.weights @ (rows > 0)), 1.0)
 
@@ -376,7 +385,10 @@ def _without_gaps(asked: Asked, estimate: FloatArray, stddev: FloatArray) -> tup
 
 
 def _widest(asked: Asked) -> tuple[float, float]:
-    """Return the smallest and the largest possible value of an answer; raise ParameterError if it has no bounds."""
+    """Return the smallest and the largest possible value of an answer; raise ParameterError if it has no bounds.
+
+    The two are the interval of an answer without synthetic rows, and their middle is its estimate.
+    """
     match asked.question:
         case Share():
             return 0.0, 1.0
@@ -396,7 +408,7 @@ class _Below:
     below: BoolArray
 
     def parts(self, weights: FloatArray) -> FloatArray:
-        """Return the weighted fraction of rows below each value, (q,)."""
+        """Return the weighted fraction of rows below each value, (q,), whose error gives the errors of quantiles."""
         of_row = weights[self.owner]
         return np.asarray(of_row @ self.below / max(float(of_row.sum()), 1e-12))
 

@@ -51,7 +51,7 @@ class Drawn:
     def places(self, table: int, above: int) -> IntArray:
         """Return the position of each row's ancestor in table ``above``, (rows,).
 
-        The row itself if both tables are the same.
+        It is the row's own position if ``above`` is the row's table.
         """
         if table == above:
             return np.arange(self.rows(table))
@@ -112,7 +112,10 @@ class Drawn:
         return schema.tables[schema.names[term.table]]
 
     def _count(self, term: Term) -> IntArray:
-        """Return the number of rows of the term's child table below each row of the term's table, (rows,)."""
+        """Return the number of rows of the term's child table below each row of the term's table, (rows,).
+
+        A name such as ``visits.rows`` in a question means this number.
+        """
         below = self.persons.tables[term.child]
         return np.bincount(below.parent, minlength=self.rows(term.table)).astype(np.int64)
 

@@ -158,7 +158,10 @@ class MeasuredDatabase:
 
 
 def _attribute(layout: Layout, term: Term) -> tuple[int, str]:
-    """Return the table and attribute that are counted for a name: of summaries of child rows, the number of these rows."""
+    """Return the table and the attribute whose counts decide the noise of a name.
+
+    For a summary of child rows, such as ``visits.cost.mean``, the attribute is the number of these child rows.
+    """
     return term.table, term.name if term.child < 0 else layout.tables[term.child].count
 
 

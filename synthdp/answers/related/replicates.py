@@ -34,7 +34,8 @@ POOL, POOL_ROWS = 6_000, 60_000
 """Most persons, and approximately most rows, in the pool that all replicates share.  A safety limit of time."""
 
 FEWEST = 1_000
-"""Fewest persons in the pool, for accuracy if persons have many rows.  A safety limit."""
+"""Fewest persons in the pool, even if they have more rows than POOL_ROWS. With fewer persons the sampling error of the
+pool would dominate the errors that it estimates. A safety limit."""
 
 RANK = 4
 """Number of products of random functions in a random relation of two attributes.  Real relations need few functions; more

@@ -71,7 +71,10 @@ class Features:
     size: int
 
     def sums(self, weights: FloatArray) -> FloatArray:
-        """Return the sums over rows, (features, size), with persons weighted by ``weights``, (persons,)."""
+        """Return the sums over rows, (features, size), with persons weighted by ``weights``, (persons,).
+
+        Each replicate of the bootstrap has other weights, and so other sums.
+        """
         of_row = weights[self.owner]
         return np.stack([np.bincount(self.group, of_row * one, self.size) for one in self.values.T])
 
@@ -303,6 +306,6 @@ def _conditions(question: Asking) -> list[Node]:
 
 
 def _names(question: Asking) -> list[str]:
-    """Return all names in a question, each once."""
+    """Return all names in a question, each once, to look each name up in the schema."""
     compared = [one.column for node in _conditions(question) for one in comparisons_of(node)]
     return [*dict.fromkeys([*_values(question), *_groups(question), *compared])]

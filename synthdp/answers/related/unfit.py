@@ -51,7 +51,10 @@ class Unusual(NamedTuple):
 
 
 def unusual_persons(layout: Layout, measurements: Sequence[Measurements]) -> list[Unusual]:
-    """Return the noisy numbers of persons with no root row, with several root rows, or with unused rows."""
+    """Return the noisy numbers of persons with no root row, with several root rows, or with unused rows.
+
+    Receipts report them, because such rows are missing in the model.
+    """
     found = []
     for _, table, noisy, stddev in noisy_person_tables(measurements):
         if table.kind is Kind.STATE:
@@ -108,9 +111,8 @@ def unfit_values(layout: Layout, measurements: Sequence[Measurements]) -> dict[s
 def unproven_places(layout: Layout, measurements: Sequence[Measurements]) -> dict[tuple[Place, int], PointCount]:
     """Return the grid points of all tables' columns whose noisy counts noise alone explains, with these counts.
 
-    Missing values and labels for others are tested, as in one table (`special_points`).  Synthetic rows should not
-    have the points that are returned.  A count is in persons,
-    whose rows share one, and so is its noise.
+    Missing values and labels for others are tested, as in one table (`special_points`). Synthetic rows should not have
+    the points that are returned. A count and its noise are in persons: all rows of a person together count 1.
     """
     counts: dict[tuple[Place, int], list[PointCount]] = {point: [] for point in _special_places(layout.schema)}
     for one in measurements:

@@ -69,7 +69,10 @@ class L1Dual:
         return sp.csc_array(sp.hstack([scaled, bound]))
 
     def point(self, x: FloatArray) -> DualPoint:
-        """Return the dual variables, y (k,) and z, from HiGHS's solution x = (y / r, z / scale), (k + 1,)."""
+        """Return the dual variables, y (k,) and z, from HiGHS's solution x = (y / r, z / scale), (k + 1,).
+
+        HiGHS solves for scaled variables, because its tolerances are absolute.
+        """
         return DualPoint(y=self.r * np.clip(x[:-1], -1.0, 1.0), z=float(x[-1]) * self.scale)
 
     def options(self, pivots: int | None = None) -> dict[str, object]:

@@ -152,7 +152,10 @@ class Columns:
         return answers, log_total
 
     def _tilted(self, scores: FloatArray, temperature: float) -> tuple[Weights, float]:
-        """Return the prior times exp(scores / temperature), normalised, (m,), and the logarithm of its sum before."""
+        """Return the prior times exp(scores / temperature), normalised, (m,), and the logarithm of its sum before.
+
+        A multiplicative update has this form; the logarithm enters the bound on the objective.
+        """
         exponents = self._logs + scores / temperature
         largest = float(exponents.max())
         weights = np.exp(exponents - largest)
@@ -160,7 +163,10 @@ class Columns:
         return weights / total, largest + math.log(total)
 
     def _add(self, weights: Weights, answers: FloatArray, entropy: float, *, made: tuple[FloatArray, float]) -> None:
-        """Store a column's answers, entropy and origin (y, temperature), and update the best column."""
+        """Store a column's answers, entropy and origin (y, temperature), and update the best column.
+
+        Only the best column's weights are kept; the origin gives back the weights of any other.
+        """
         self._answers.append(answers)
         self._entropies.append(entropy)
         self._made.append(made)

@@ -117,7 +117,7 @@ def merged_groups(axis: Axis, margin: FloatArray, count: int) -> IntArray:
 
 
 def _of_ordered(weights: FloatArray, count: int) -> IntArray:
-    """Return the merged bin of each ordered bin, (bins,): up to ``count`` runs of neighbours of equal weight."""
+    """Return the merged bin of each ordered bin, (bins,): up to ``count`` runs of neighbours of about equal weight."""
     if len(weights) <= count:
         return np.arange(len(weights))
     middle = np.cumsum(weights) - weights / 2

@@ -712,7 +712,10 @@ def _came(table: PersonTable, persons: Persons) -> FloatArray:
 
 
 def towards_stay(noisy: FloatArray, expected: FloatArray, stddev: float) -> FloatArray:
-    """Return how many persons keep each value, (groups, 1): noisy counts shrunk towards expected ones by their noise."""
+    """Return how many persons keep each value, (groups, 1): noisy counts shrunk towards expected ones by their noise.
+
+    Unshrunk counts would move with the noise, and so would the persistence of the synthetic values.
+    """
     gap = noisy - expected
     kept = max(0.0, 1 - gap.size * stddev**2 / max(float((gap**2).sum()), 1e-9))
     return np.maximum(expected + kept * gap, 0)

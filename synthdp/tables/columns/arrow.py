@@ -176,7 +176,7 @@ def _is_text(kind: Any) -> bool:
 
 
 def _is_binary(kind: Any) -> bool:
-    """Return whether an Arrow type holds bytes."""
+    """Return whether an Arrow type holds bytes, which are read as texts in a column that names rows or persons."""
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind))
 
 

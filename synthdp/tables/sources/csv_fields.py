@@ -261,7 +261,8 @@ DELIMITERS = (",", ";", "\t", "|")
 """Delimiters that are tried on a header line, the first in case of a tie."""
 
 _LONGEST_HEADER = 1 << 20
-"""Most bytes that are read to find the first line.  A safety limit."""
+"""Most bytes that are read to find the first line, so that a large file without line breaks is not read whole. A safety
+limit."""
 
 _WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 """The byte-order marks of UTF-16, by which a file with two bytes a character is recognised."""

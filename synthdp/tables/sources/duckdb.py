@@ -123,7 +123,7 @@ class DuckDBSource:
         return self._typed(name).can_hold(label, name)
 
     def _typed(self, name: str) -> FrameSource:
-        """Return an empty table of one column, of the column's Arrow type."""
+        """Return an empty table of one column, of the column's Arrow type, from which a declaration is suggested."""
         with _asking():
             return FrameSource(self._relation.project(_quoted(name)).limit(0).to_arrow_table())
 
@@ -300,7 +300,7 @@ def _real(key: int) -> float:
 
 
 def _cell_of(axis: Axis, index: int) -> int:
-    """Return the bin of a grid index."""
+    """Return the bin of a grid index: levels, special values and missing values have constant bins in the SQL."""
     return int(axis.cells[np.searchsorted(axis.starts, index, side="right") - 1])
 
 

@@ -175,7 +175,7 @@ def _check_folder(folder: Path) -> None:
 
 
 def _is_shown(file: Path, folder: Path) -> bool:
-    """Return whether neither a file in a folder nor a folder between them is hidden."""
+    """Return whether neither a file in a folder nor a folder between them is hidden (begins with "." or "_")."""
     return not any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
 
 
@@ -214,7 +214,7 @@ def _is_text(kind: Any) -> bool:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Return whether two Arrow schemas have equal names and types."""
+    """Return whether two Arrow schemas have equal names and types, so that their files can be read as one table."""
     return [(f.name, f.type) for f in one] == [(f.name, f.type) for f in other]
 
 

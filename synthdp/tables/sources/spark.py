@@ -391,7 +391,7 @@ def _blocks(parts: Iterable[dict[str, GridIndices]], schema: Schema) -> Iterator
 
 
 def _unblocked(block: Any, schema: Schema) -> dict[str, AnyArray]:
-    """Return the (rows,) grid indices of each column in a block of bytes."""
+    """Return the (rows,) grid indices of each column in a block of bytes, in which Spark keeps encoded rows."""
     dtypes = {name: np.dtype(_dtype(column).str.replace("i", "u")) for name, column in schema.items()}
     rows = len(block) // sum(dtype.itemsize for dtype in dtypes.values())
     found, start = {}, 0

@@ -341,7 +341,8 @@ def online_bound(
 
 
 MOST_UPDATES = 1_000_000
-"""Most updates that `InteractiveMechanism` derives from ``alpha``; a session pays for each of them. A safety limit."""
+"""Most updates that `InteractiveMechanism` derives from ``alpha``; a session pays for each of them. With more, the
+noise of each answer would exceed any useful threshold. A safety limit."""
 
 
 @dataclass(frozen=True, slots=True)

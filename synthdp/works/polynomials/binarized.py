@@ -31,7 +31,8 @@ LiteralBit: TypeAlias = tuple[int, bool]
 """The position of a bit, and the value of the bit that makes the literal true."""
 
 MAX_LEVELS = 256
-"""Most levels of a column that gets a bit per level; one with more gets bits by thresholds only. A safety limit."""
+"""Most levels of a column that gets a bit per level; one with more gets bits by thresholds only. A safety limit: the
+number of parities grows with a power of the number of bits."""
 
 
 @file_form("Bit")

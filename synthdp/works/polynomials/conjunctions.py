@@ -19,7 +19,7 @@ Literals: TypeAlias = Mapping[str, Level | None]
 """Literals as a mapping from a column's name to the value that makes its literal true."""
 
 MAX_LITERALS = 1000
-"""Most literals of one query. A safety limit."""
+"""Most literals of one query. A safety limit of time: a linear program over the numbers of true literals answers it."""
 
 
 @dataclass(frozen=True, slots=True)

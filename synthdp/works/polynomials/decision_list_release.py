@@ -217,7 +217,10 @@ def _stacked(values: Sequence[FloatArray]) -> FloatArray:
 
 
 def _by_order(coefficients: FloatArray, order: int) -> FloatArray:
-    """Return the sums over the coefficients of each degree, (patterns, order + 1); factors depend on the degree only."""
+    """Return the sums over the coefficients of each degree, (patterns, order + 1); factors depend on the degree only.
+
+    The noise of a plan with one factor per degree is computed from these sums.
+    """
     sizes = _sizes(int(math.log2(coefficients.shape[1])))
     return np.stack([coefficients[:, sizes == i].sum(axis=1) for i in range(order + 1)], axis=1)
 

@@ -100,7 +100,7 @@ class ListStatistic(LinearFamily):
         return np.append(total, len(codes) * self.row_scale) if self.row_scale else total
 
     def _add(self, lists: CanonicalLists, total: Totals) -> None:
-        """Add the coefficients of some lists to ``total``, (coefficients,), in place."""
+        """Add the coefficients of some lists to ``total``, (coefficients,), in place, set of rules by set of rules."""
         offsets = np.concatenate([[0], np.cumsum(self.sizes)])
         for r in range(self.length + 1):
             chosen = np.flatnonzero(lists.length == r)

@@ -163,7 +163,7 @@ def walsh_hadamard(cells: AnyArray) -> AnyArray:
 
 
 def _cells_are_cheaper(bits: Words, order: int) -> bool:
-    """Return whether one transform of all cells takes fewer steps than popcounts of all subsets."""
+    """Return whether one transform of all cells takes fewer steps than popcounts of all subsets, to choose one way."""
     d, words = bits.shape[0], bits.shape[1]
     transform, popcounts = 2**d * (d + 1) + 64 * words * d, sum(level_sizes(d, order)[1:]) * words
     return bool(d <= CELL_BITS and transform < popcounts)

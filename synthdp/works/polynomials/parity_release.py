@@ -207,7 +207,7 @@ class _Planner:
 
     @property
     def _pure(self) -> bool:
-        """Return whether the loss has no delta."""
+        """Return whether the loss has no delta, so that noise is Laplace or K-norm noise instead of Gaussian noise."""
         return isinstance(self.loss, PureDP) or (isinstance(self.loss, ApproxDP) and self.loss.delta == 0)
 
     @property

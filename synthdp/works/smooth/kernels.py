@@ -97,7 +97,7 @@ class GaussianKernels:
 
     @classmethod
     def at(cls, points: FloatArray, *, sigma: float) -> GaussianKernels:
-        """Return one kernel of height 1 on each of (k, d) points."""
+        """Return one query for each of (k, d) points: a kernel of height 1 with its centre there."""
         return cls(centers=points[:, None, :], weights=np.ones((len(points), 1)), sigma=sigma)
 
     @property
@@ -163,7 +163,8 @@ class GaussianKernels:
 
 
 MAX_ORDER = 60
-"""Largest order of derivatives that bounds are minimised over. A safety limit."""
+"""Largest order of derivatives that bounds are minimised over. A safety limit: factorials and powers of the width stay
+within the range of floats."""
 
 LEAST_WIDTH, MOST_WIDTH = 1e-3, 1e6
 """Least and largest width of a kernel for which degrees are chosen, so that 60 derivatives stay within the range of

@@ -196,7 +196,7 @@ def _measure(
 
 
 def _first_terms(basis: TensorBasis, k: int) -> TensorBasis:
-    """Return the first k terms of a basis; terms of out-of-domain rows come last."""
+    """Return the first k terms of a basis, without the terms of out-of-domain rows, which come last."""
     return replace(basis, terms=basis.terms[:k])
 
 

@@ -38,10 +38,11 @@ SMOOTHNESS = 2
 queries only. A convention."""
 
 LEAST = {"smoothness": 1, "candidates": 1, "functions": 1, "grid": 2, "degrees": 2, "order": 1, "lattice": 1}
-"""The least value of each setting. A safety limit."""
+"""The least value of each setting; smaller ones would leave the algorithm without a point, a function or a degree. A
+safety limit."""
 
 MOST = {"candidates": 10_000_000, "grid": MAX_POINTS}
-"""The largest value of a setting, where there is one. A safety limit."""
+"""The largest value of a setting, where there is one. A safety limit of time and memory."""
 
 ONLY_OF = {
     "smoothness": ("exact",),
