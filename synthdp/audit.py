@@ -28,7 +28,7 @@ from synthdp.privacy.accounting import gdp_to_epsilon
 from synthdp.privacy.loss import ApproxDP
 from synthdp.privacy.neighbors import Neighbors, neighbors_named
 from synthdp.queries.marginals import one_ways
-from synthdp.queries.protocol import Statistic, real_answers
+from synthdp.queries.protocol import Statistic, about_keys, real_answers
 from synthdp.release import Release
 from synthdp.schema.columns import Boolean
 from synthdp.schema.schema import Schema
@@ -123,7 +123,7 @@ def matched_score(release: Release[Any], schema: Schema, *, without: pd.DataFram
     score = 0.0
     for measured in release.measurements:
         queries = measured.queries
-        if isinstance(queries, Statistic):
+        if not about_keys(queries):
             few, many = (exact_answers(queries, indices) for indices in tables)
             beyond = measured.answers - (few + many) / 2
             score += float((many - few) @ beyond) / max(measured.stddev**2, 1e-300)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 from scipy.special import gammaincc, gammainccinv, ndtr, ndtri
@@ -14,9 +14,15 @@ from scipy.special import gammaincc, gammainccinv, ndtr, ndtri
 from synthdp.arrays import Answers, IntArray, frozen
 from synthdp.codec import file_form
 from synthdp.domain.domain import Domain
+from synthdp.errors import InternalError
 from synthdp.queries.contingency import NoisyTable, TellsNoisyTables
 from synthdp.queries.linear import Total
-from synthdp.queries.protocol import KeyStatistic, Statistic, about_keys
+from synthdp.queries.protocol import KeyStatistic, Statistic, TellsPersonTables, about_keys
+
+if TYPE_CHECKING:
+    from synthdp.queries.person_tables import NoisyPersonTable
+
+AskedT = TypeVar("AskedT")
 
 UNLIKELY = 0.01
 """Probability that noise alone passes for a significant count anywhere in a release without any.  Where much is
@@ -228,6 +234,30 @@ class Measurements:
             return []
         return self.queries.noisy_tables(self.answers, self.stddev)
 
+    @property
+    def person_tables(self) -> list[NoisyPersonTable]:
+        """The answers as noisy tables of persons; none for queries of another kind."""
+        if not isinstance(self.queries, TellsPersonTables):
+            return []
+        return self.queries.noisy_person_tables(self.answers, self.stddev)
+
+    @property
+    def row_count(self) -> tuple[float, float] | None:
+        """The noisy number of rows with its standard deviation, if this is what was asked."""
+        return (float(self.answers[0]), self.stddev) if isinstance(self.queries, Total) else None
+
+    def asked(self, kind: type[AskedT]) -> AskedT:
+        """Return the queries, of which the caller knows the class.
+
+        Raises
+        ------
+        InternalError
+            If the queries are of another class.
+        """
+        if not isinstance(self.queries, kind):
+            raise InternalError(f"the measurements must be answers to {kind.__name__}")
+        return self.queries
+
     def quantile(self, miss: float) -> float:
         """Return the absolute error that each answer exceeds with probability ``miss``, in the unit of `answers`."""
         return self.stddev * self.noise.law.distribution.quantile(miss, self.noise.k)
@@ -238,7 +268,7 @@ def row_counts(measurements: Iterable[Measurements]) -> list[tuple[float, float]
 
     The number of rows of a release is estimated from them.
     """
-    return [(float(one.answers[0]), one.stddev) for one in measurements if isinstance(one.queries, Total)]
+    return [one.row_count for one in measurements if one.row_count is not None]
 
 
 def by_noise_alone(rows: float, stddev: float, *, normal: bool) -> float:

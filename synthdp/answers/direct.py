@@ -32,10 +32,7 @@ from synthdp.fit.out_of_domain import MIN_IN_DOMAIN, OutOfDomain, merged_tables
 from synthdp.measurements import Measurements, row_counts
 from synthdp.queries.contingency import NoisyTable, subsets_of, table_shape, table_size
 from synthdp.queries.distances import MarginalDistances, PairDistances
-from synthdp.queries.linear import Total
-from synthdp.queries.marginals import Marginals
-from synthdp.queries.products import ClippedProducts, PairProducts, TellsTables
-from synthdp.queries.protocol import about_keys
+from synthdp.queries.products import Products, TellsTables
 from synthdp.sampling.synthetic_model import SyntheticModel
 
 PUBLIC_STDDEV = 1e-3
@@ -113,7 +110,7 @@ class GLSEstimates:
         It is `PUBLIC_STDDEV` if the number of rows is public.
         """
         for measured in self.measurements:
-            if isinstance(measured.queries, TellsTables) and not isinstance(measured.queries, Marginals):
+            if isinstance(measured.queries, TellsTables) and not measured.tables:
                 sums = measured.queries.sums_of((), measured.answers, measured.stddev, rows=(self.model.total, 0.0))
                 if sums is not None:
                     return max(math.sqrt(float(sums.variance)), PUBLIC_STDDEV)
@@ -128,7 +125,7 @@ class GLSEstimates:
         found, domain, rows = [], self.model.domain, max(self.total[0], 1.0)
         for measured in self.measurements:
             queries = measured.queries
-            if not isinstance(queries, ClippedProducts | PairProducts):
+            if not isinstance(queries, Products):
                 continue
             if not set(queries.domain.names) <= set(domain.names):
                 continue
@@ -259,7 +256,7 @@ class GLSEstimates:
         If none is, the release says nothing of how columns are related, whatever its model assumes.
         """
         for measured in self.measurements:
-            if isinstance(measured.queries, Total) or about_keys(measured.queries):
+            if measured.row_count is not None or measured.domain is None:
                 continue
             if not measured.tables or any(len(table.clique) > 1 for table in measured.tables):
                 return True

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
-from synthdp.arrays import AnyArray, Codes, FloatArray, IntArray
-from synthdp.queries.products import PairProducts, Products, scores_of
+from synthdp.arrays import AnyArray, Codes, FloatArray
+from synthdp.queries.products import Products, RowProducts
 
 SLOPE_ROWS = 8192
 """Number of rows from which the Hessian of a step is estimated; the gap itself uses all rows.  A safety limit of time.
@@ -50,81 +50,16 @@ class NoisyProducts:
     means: FloatArray
     stddev: float
 
+    def of_codes(self, codes: Codes) -> RowProducts:
+        """Return the clipped products of rows, given as (m, d) codes of all columns, to be averaged after each step."""
+        return self.queries.of_codes(codes[:, list(self.columns)])
+
 
 class Tilt(NamedTuple):
     """The result of one step: the factor of each row's weight, (m,), and the coefficients after the step, (k,)."""
 
     factor: FloatArray
     coefficients: FloatArray
-
-
-class HeardProducts(Protocol):
-    """The clipped products of one question, evaluated on weighted rows; stored in the form that suits their number."""
-
-    def of_rows(self, rows: slice) -> AnyArray:
-        """Return the clipped products of the rows in a slice, (rows, k), for the slope of a step."""
-
-    def means(self, weights: FloatArray) -> FloatArray:
-        """Return the mean of each product over rows with (m,) weights, (k,), to compare with the noisy means."""
-
-    def sums(self, coefficients: FloatArray) -> FloatArray:
-        """Return, for each row, the sum of its products times coefficients (k,), (m,): the log-factor of its weight."""
-
-
-def heard(noisy: NoisyProducts, codes: Codes) -> HeardProducts:
-    """Return a question's clipped products, evaluated on rows: (m, d) codes of all columns.
-
-    They are stored in the form that suits their number, to be averaged again after each step.
-    """
-    queries, own = noisy.queries, codes[:, list(noisy.columns)]
-    if isinstance(queries, PairProducts):
-        return _FewProducts((queries.features(own) / queries.denominator).astype(np.float32))
-    whole = scores_of(queries.scores, own)
-    scaled = (whole / queries.resolution).astype(np.float32)
-    return _EveryProduct(scaled, queries.clipping(whole).astype(np.float32), queries.pairs)
-
-
-class _FewProducts(NamedTuple):
-    """Products of a few pairs, stored as an (m, k) matrix."""
-
-    products: AnyArray
-
-    def of_rows(self, rows: slice) -> AnyArray:
-        """Return the clipped products of the rows in a slice, (rows, pairs), for the slope of a step."""
-        return self.products[rows]
-
-    def means(self, weights: FloatArray) -> FloatArray:
-        """Return the mean of each product over rows with (m,) weights, (pairs,)."""
-        return np.asarray((weights / weights.sum()).astype(np.float32) @ self.products, np.float64)
-
-    def sums(self, coefficients: FloatArray) -> FloatArray:
-        """Return, for each row, the sum of its products times coefficients (k,), (m,): the log-factor of its weight."""
-        return np.asarray(self.products @ coefficients.astype(np.float32), np.float64)
-
-
-class _EveryProduct(NamedTuple):
-    """Products of all pairs of columns, stored as (m, columns) scores and the (m,) factor that clips them."""
-
-    scores: AnyArray
-    clipping: AnyArray
-    pairs: tuple[IntArray, IntArray]
-
-    def of_rows(self, rows: slice) -> AnyArray:
-        """Return the clipped products of the rows in a slice, (rows, pairs), for the slope of a step."""
-        left, right = self.pairs
-        return self.scores[rows, left] * self.scores[rows, right] * self.clipping[rows, None]
-
-    def means(self, weights: FloatArray) -> FloatArray:
-        """Return the mean of each product over rows with (m,) weights, (pairs,)."""
-        weighted = self.scores * (weights / weights.sum() * self.clipping).astype(np.float32)[:, None]
-        return np.asarray((self.scores.T @ weighted)[self.pairs], np.float64)
-
-    def sums(self, coefficients: FloatArray) -> FloatArray:
-        """Return, for each row, the sum of its products times coefficients (k,), (m,): the log-factor of its weight."""
-        matrix = np.zeros((self.scores.shape[1],) * 2, np.float32)
-        matrix[self.pairs] = coefficients
-        sums = self.clipping * np.einsum("ij,ij->i", self.scores @ matrix, self.scores)
-        return np.asarray(sums, np.float64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -150,7 +85,7 @@ class MomentMatching:
 
     target: FloatArray
     ridge: FloatArray
-    products: tuple[HeardProducts, ...]
+    products: tuple[RowProducts, ...]
     slope_products: AnyArray
 
     @classmethod
@@ -166,10 +101,10 @@ class MomentMatching:
         weights
             (m,) their weights before any step.
         """
-        kept: list[HeardProducts] = []
+        kept: list[RowProducts] = []
         targets, ridges, firsts = [], [], []
         for noisy in questions:
-            products = heard(noisy, codes)
+            products = noisy.of_codes(codes)
             signal = float(np.mean((noisy.means - products.means(weights)) ** 2)) - noisy.stddev**2
             if signal > 0:
                 kept.append(products)

@@ -79,11 +79,6 @@ class OutOfDomain:
         return cls(releasable=tuple(releasable), rows=np.where(known & (rows > bounds), rows, 0.0), total=total)
 
     @property
-    def everywhere(self) -> bool:
-        """Whether every cell of every column is in domain."""
-        return all(cells.all() for cells in self.releasable)
-
-    @property
     def sizes(self) -> list[int]:
         """Per column, how many of its cells are in domain: the shape of tables that hold no others."""
         return [int(cells.sum()) for cells in self.releasable]

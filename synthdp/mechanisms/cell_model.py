@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sparse
 
 from synthdp.answers.answer import answer_engine
 from synthdp.answers.answers import MODEL, Answers as Answered, with_intervals
@@ -19,8 +18,7 @@ from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.protocol import part_of
 from synthdp.mechanisms.workload import WorkloadSpec, asked_of_names, check_domain, marginals_on
-from synthdp.queries.marginals import Marginals
-from synthdp.queries.protocol import LinearQueries
+from synthdp.queries.protocol import LinearQueries, SparseFeatures
 from synthdp.sampling.structural_zeros import structural_zeros
 from synthdp.sampling.synthetic_model import DrawnFromModel, SyntheticModel
 from synthdp.schema.schema import Schema
@@ -116,6 +114,8 @@ class CellModel(DrawnFromModel):
 
 def weighted_averages(queries: LinearQueries, codes: Codes, weights: FloatArray) -> Answers:
     """Return the (k,) averages of queries over cells, (m, d), with weights, (m,), of sum 1, in bounded memory."""
+    if isinstance(queries, SparseFeatures):
+        return np.asarray(weights @ queries.sparse_features(codes)) / queries.denominator
     rows = max(1, _CHUNK // queries.k)
     total = np.zeros(queries.k)
     for start in range(0, len(codes), rows):
@@ -128,8 +128,5 @@ def design(queries: LinearQueries, codes: Codes) -> Any:
 
     Values are features over the denominator.  The matrix is sparse for marginals, which are 0 in nearly all cells.
     """
-    if not isinstance(queries, Marginals):
-        return queries.features(codes).T / queries.denominator
-    cells = queries.cells(codes)
-    starts = np.arange(0, cells.size + 1, cells.shape[1])  # each point lies in one cell of each table
-    return sparse.csc_array((np.ones(cells.size), cells.ravel(), starts), shape=(queries.k, len(codes)))
+    features = queries.sparse_features(codes) if isinstance(queries, SparseFeatures) else queries.features(codes)
+    return features.T / queries.denominator

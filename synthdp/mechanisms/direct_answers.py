@@ -81,7 +81,7 @@ class DirectAnswers:
             schema = Schema({axis.name: axis.column for axis in self.queries.domain.axes})
             return answered(NoisySums(schema, self._tables, self._row_count), question)
         estimate = self.answer(question)
-        at = np.arange(self.queries.k) if isinstance(question, LinearQueries) else np.atleast_1d(question)
+        at = np.arange(self.queries.k) if question is self.queries else np.atleast_1d(question)
         return with_intervals({"query": at.tolist()}, estimate, self.stddev[at], [MEASURED] * len(estimate))
 
     @property
@@ -118,14 +118,13 @@ class DirectAnswers:
         """
         if isinstance(query, Marginal):
             return self._table(query)
-        if isinstance(query, LinearQueries):
-            if query is not self.queries:
-                raise ParameterError("queries must be the released workload itself, or positions in the workload")
+        if query is self.queries:
             return self.values
         positions = np.atleast_1d(np.asarray(query))
         if positions.dtype.kind not in "iu" or not ((positions >= 0) & (positions < self.queries.k)).all():
             raise ParameterError(
-                f"queries must be marginals of the released workload, or positions from 0 to {self.queries.k - 1}"
+                "queries must be the released workload itself, its marginals, or positions from 0 to "
+                f"{self.queries.k - 1}"
             )
         return np.asarray(self.values[positions], np.float64)
 

@@ -40,15 +40,18 @@ class NoisyAverages:
 
     Parameters
     ----------
-    families
-        The queries.
+    counts
+        The counts of cells among the queries.
+    products
+        The products of cosines among the queries.
     averages, stddev
-        (k,) of all families, one after the other, and their noise.
+        (k,) of all queries, the counts first, and their noise.
     tables
         The consistent tables among them.
     """
 
-    families: tuple[LinearQueries, ...]
+    counts: Marginals
+    products: tuple[TensorBasis, ...]
     averages: FloatArray
     stddev: FloatArray
     tables: tuple[NoisyTable, ...]
@@ -79,7 +82,8 @@ class NoisyAverages:
         counts = np.concatenate([table.counts for table in tables]) / total
         stddev = np.repeat([table.stddev / total for table in tables], [table.counts.size for table in tables])
         return cls(
-            families=(Marginals(domain, tuple(table.clique for table in tables)), *(one[0] for one in products)),
+            counts=Marginals(domain, tuple(table.clique for table in tables)),
+            products=tuple(one[0] for one in products),
             averages=np.concatenate([counts, *(one[1] for one in products)]),
             stddev=np.concatenate([stddev, *(one[2] for one in products)]),
             tables=tables,
@@ -91,9 +95,8 @@ class NoisyAverages:
         The matrix is sparse if at most the fraction `DENSE` of it is nonzero, else dense.
         """
         parts = [codes[start : start + CHUNK] for start in range(0, len(codes), CHUNK)]
-        blocks = [
-            sparse.hstack([sparse.csc_array(design(queries, part)) for part in parts]) for queries in self.families
-        ]
+        families: tuple[LinearQueries, ...] = (self.counts, *self.products)
+        blocks = [sparse.hstack([sparse.csc_array(design(queries, part)) for part in parts]) for queries in families]
         features = sparse.csc_array(sparse.vstack(blocks) if len(blocks) > 1 else blocks[0])
         return features if features.nnz <= DENSE * features.shape[0] * features.shape[1] else features.toarray()
 
@@ -129,19 +132,18 @@ def tables_of_products(noisy: NoisyAverages, domain: Domain, *, total: float) ->
         Number of rows.
     """
     margins = {table.clique[0]: table for table in noisy.tables if len(table.clique) == 1}
-    found, start = [], 0
-    for family in noisy.families:
-        if isinstance(family, TensorBasis):
-            at = slice(start, start + family.k)
-            by_columns: dict[Clique, list[int]] = {}
-            for i, term in enumerate(family.terms):
-                by_columns.setdefault(tuple(sorted(factor.column for factor in term)), []).append(i)
-            for pair in by_columns:
-                if len(pair) == 2:
-                    rows = np.array([i for own in (pair, *((j,) for j in pair)) for i in by_columns.get(own, [])])
-                    averages, stddev = noisy.averages[at][rows], noisy.stddev[at][rows]
-                    terms = [family.terms[i] for i in rows]
-                    found.append(_table(pair, terms, averages, stddev, margins, domain, total=total))
+    found, start = [], noisy.counts.k
+    for family in noisy.products:
+        at = slice(start, start + family.k)
+        by_columns: dict[Clique, list[int]] = {}
+        for i, term in enumerate(family.terms):
+            by_columns.setdefault(tuple(sorted(factor.column for factor in term)), []).append(i)
+        for pair in by_columns:
+            if len(pair) == 2:
+                rows = np.array([i for own in (pair, *((j,) for j in pair)) for i in by_columns.get(own, [])])
+                averages, stddev = noisy.averages[at][rows], noisy.stddev[at][rows]
+                terms = [family.terms[i] for i in rows]
+                found.append(_table(pair, terms, averages, stddev, margins, domain, total=total))
         start += family.k
     return tuple(found)
 

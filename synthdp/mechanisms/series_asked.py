@@ -328,13 +328,11 @@ def rows_between(later: Sequence[Measurements], earlier: Sequence[Measurements])
     later, earlier
         The measurements of all rows by each plan.
     """
-    both = [next((one for one in some if isinstance(one.queries, Total)), None) for some in (later, earlier)]
-    now, before = both
+    now, before = (next((one for one in some if one.row_count is not None), None) for some in (later, earlier))
     if now is None or before is None:
         return ()
-    stddev = math.hypot(now.noise.stddev / now.resolution, before.noise.stddev / before.resolution)
-    rows = now.values / now.resolution - before.values / before.resolution
-    return (whole_answers(now.queries, np.asarray(rows, np.float64), stddev),)  # type: ignore[arg-type]
+    rows, stddev = now.answers - before.answers, math.hypot(now.stddev, before.stddev)
+    return (whole_answers(now.asked(Total), rows, stddev),)
 
 
 def correlation_of(plans: Sequence[AskedPlan], periods: int) -> FloatArray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 import numpy as np
 
@@ -179,6 +179,14 @@ def domain_named(wish: Domain | WorkloadSpec | None, schema: Schema) -> Domain:
     if isinstance(wish, Domain):
         return wish
     return _domain(schema, schema.names, {}) if wish is None else marginals_on(wish, schema).domain
+
+
+@overload
+def tables_of(wish: WorkloadSpec | None, schema: Schema) -> Marginals: ...
+
+
+@overload
+def tables_of(wish: LinearQueries | WorkloadSpec | None, schema: Schema) -> LinearQueries: ...
 
 
 def tables_of(wish: LinearQueries | WorkloadSpec | None, schema: Schema) -> LinearQueries:

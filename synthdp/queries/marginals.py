@@ -11,6 +11,7 @@ from functools import cache
 from typing import Protocol, runtime_checkable
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from synthdp.arrays import (
     LARGEST_WHOLE,
@@ -319,6 +320,12 @@ class Marginals(LinearFamily):
         features = np.zeros((len(codes), self.k), np.int64)
         np.put_along_axis(features, self.cells(codes), 1, axis=1)
         return features
+
+    def sparse_features(self, codes: Codes) -> csr_array:
+        """Return what each row adds to each cell, (n, k), as a sparse matrix; see `SparseFeatures`."""
+        cells = self.cells(codes)
+        starts = np.arange(0, cells.size + 1, cells.shape[1])  # each row lies in one cell of each table
+        return csr_array((np.ones(cells.size), cells.ravel(), starts), shape=(len(codes), self.k))
 
     def sums(self, codes: Codes) -> Totals:
         """Return the number of given rows in each cell of all tables, (k,)."""

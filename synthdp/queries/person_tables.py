@@ -446,7 +446,7 @@ class PersonTables(Counting):
         """Return the sums unchanged, as they are the answers."""
         return sums
 
-    def noisy_tables(self, answers: FloatArray, stddev: float) -> list[NoisyPersonTable]:
+    def noisy_person_tables(self, answers: FloatArray, stddev: float) -> list[NoisyPersonTable]:
         """Return (k,) noisy answers as tables in persons, each with its own noise.
 
         ``stddev`` is the noise of an answer.

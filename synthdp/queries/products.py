@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from synthdp.arrays import Answers, Codes, Features, FloatArray, IntArray
+from synthdp.arrays import Answers, AnyArray, Codes, Features, FloatArray, IntArray
 from synthdp.checks import whole
 from synthdp.codec import file_form
 from synthdp.domain.axis import Axis
@@ -28,9 +29,72 @@ tolerance.
 """
 
 
+class RowProducts(Protocol):
+    """The clipped products of weighted rows, in the form that suits their number, so that they can be averaged often."""
+
+    def of_rows(self, rows: slice) -> AnyArray:
+        """Return the clipped products of the rows in a slice, (rows, k)."""
+
+    def means(self, weights: FloatArray) -> FloatArray:
+        """Return the mean of each product over rows with (m,) weights, (k,), to compare with noisy means."""
+
+    def sums(self, coefficients: FloatArray) -> FloatArray:
+        """Return, for each row, the sum of its products times coefficients (k,), (m,): the log-factor of its weight."""
+
+
+class Products(LinearFamily, ABC):
+    """Base of sums over rows of the products of two columns' scores; a subclass says how products are clipped."""
+
+    __slots__ = ()
+
+    domain: Domain
+    scores: tuple[IntArray, ...]
+    resolution: int
+
+    @property
+    @abstractmethod
+    def k(self) -> int:
+        """Number of products."""
+
+    @property
+    @abstractmethod
+    def pairs(self) -> tuple[IntArray, IntArray]:
+        """The positions of the two columns of each product, (k,) each, in the order of the answers."""
+
+    @property
+    @abstractmethod
+    def bounds(self) -> RecordBounds:
+        """The sensitivity, in 1 / ``denominator``."""
+
+    @abstractmethod
+    def features(self, codes: Codes) -> Features:
+        """Return each row's clipped products, (n, k), in whole multiples of 1 / ``denominator``."""
+
+    @abstractmethod
+    def clipped_alone(self, products: FloatArray) -> FloatArray:
+        """Return products of two columns clipped as far as they alone decide, in the same shape.
+
+        Where a row's products are clipped together, that is not at all.
+        """
+
+    @abstractmethod
+    def of_codes(self, codes: Codes) -> RowProducts:
+        """Return the clipped products of rows, given as (m, d) codes of the domain's axes, for a fit."""
+
+    @property
+    def unit(self) -> str:
+        """What an answer counts, for receipts: products of two scores."""
+        return "products"
+
+    @property
+    def denominator(self) -> int:
+        """The whole number that stands for a product of 1: the squared resolution."""
+        return self.resolution**2
+
+
 @file_form("products")
 @dataclass(frozen=True, slots=True, eq=False)
-class ClippedProducts(LinearFamily):
+class ClippedProducts(Products):
     """For every two columns the sum over rows of the product of their scores.
 
     A row whose products have a Euclidean norm above ``norm`` is scaled down to it.  So a record changes all answers
@@ -79,16 +143,6 @@ class ClippedProducts(LinearFamily):
         return math.comb(len(self.domain), 2)
 
     @property
-    def unit(self) -> str:
-        """What an answer counts, for receipts: products of two scores."""
-        return "products"
-
-    @property
-    def denominator(self) -> int:
-        """The whole number that stands for a product of 1: the squared resolution."""
-        return self.resolution**2
-
-    @property
     def bounds(self) -> RecordBounds:
         """The sensitivity: a record adds a vector of Euclidean length ``norm`` at most, in 1 / ``denominator``."""
         return RecordBounds.of(Norms.within(self.k, self.norm, l2_squared=self.norm**2))
@@ -101,6 +155,16 @@ class ClippedProducts(LinearFamily):
         scores = scores_of(self.scores, codes)
         left, right = self.pairs
         return np.trunc(scores[:, left] * scores[:, right] * self.clipping(scores)[:, None]).astype(np.int64)
+
+    def clipped_alone(self, products: FloatArray) -> FloatArray:
+        """Return the products unchanged, since a row's products are clipped together."""
+        return products
+
+    def of_codes(self, codes: Codes) -> RowProducts:
+        """Return the rows' scores and clipping factors, from which sums and means of all products are computed."""
+        whole_scores = scores_of(self.scores, codes)
+        scaled = (whole_scores / self.resolution).astype(np.float32)
+        return _EveryProduct(scaled, self.clipping(whole_scores).astype(np.float32), self.pairs)
 
     def clipping(self, scores: IntArray) -> FloatArray:
         """Return the factor, (n,), that scales each row's products to a norm of at most ``norm``.
@@ -122,7 +186,7 @@ class ClippedProducts(LinearFamily):
 
 @file_form("pair products")
 @dataclass(frozen=True, slots=True, eq=False)
-class PairProducts(LinearFamily):
+class PairProducts(Products):
     """For some pairs of columns the sum over rows of the product of their scores, each product clipped on its own.
 
     In whole numbers throughout.  Where few pairs are asked, none loses to clipping because of a row's other products.
@@ -178,16 +242,6 @@ class PairProducts(LinearFamily):
         return len(self.chosen)
 
     @property
-    def unit(self) -> str:
-        """What an answer counts, for receipts: products of two scores."""
-        return "products"
-
-    @property
-    def denominator(self) -> int:
-        """The whole number that stands for a product of 1: the squared resolution."""
-        return self.resolution**2
-
-    @property
     def bounds(self) -> RecordBounds:
         """The sensitivity: a record changes each answer by at most ``most``, in 1 / ``denominator``."""
         return RecordBounds.of(Norms.within(self.k, self.most))
@@ -198,8 +252,57 @@ class PairProducts(LinearFamily):
         left, right = self.pairs
         return np.asarray(np.clip(scores[:, left] * scores[:, right], -self.most, self.most), np.int64)
 
+    def clipped_alone(self, products: FloatArray) -> FloatArray:
+        """Return each product clipped to ±``most`` / ``denominator``."""
+        most = self.most / self.denominator
+        return np.asarray(np.clip(products, -most, most))
 
-Products: TypeAlias = ClippedProducts | PairProducts
+    def of_codes(self, codes: Codes) -> RowProducts:
+        """Return the clipped products of rows as a matrix, since they are few."""
+        return _FewProducts((self.features(codes) / self.denominator).astype(np.float32))
+
+
+class _FewProducts(NamedTuple):
+    """Products of a few pairs, stored as an (m, k) matrix."""
+
+    products: AnyArray
+
+    def of_rows(self, rows: slice) -> AnyArray:
+        """Return the clipped products of the rows in a slice, (rows, pairs), for the slope of a step."""
+        return self.products[rows]
+
+    def means(self, weights: FloatArray) -> FloatArray:
+        """Return the mean of each product over rows with (m,) weights, (pairs,)."""
+        return np.asarray((weights / weights.sum()).astype(np.float32) @ self.products, np.float64)
+
+    def sums(self, coefficients: FloatArray) -> FloatArray:
+        """Return, for each row, the sum of its products times coefficients (k,), (m,): the log-factor of its weight."""
+        return np.asarray(self.products @ coefficients.astype(np.float32), np.float64)
+
+
+class _EveryProduct(NamedTuple):
+    """Products of all pairs of columns, stored as (m, columns) scores and the (m,) factor that clips them."""
+
+    scores: AnyArray
+    clipping: AnyArray
+    pairs: tuple[IntArray, IntArray]
+
+    def of_rows(self, rows: slice) -> AnyArray:
+        """Return the clipped products of the rows in a slice, (rows, pairs), for the slope of a step."""
+        left, right = self.pairs
+        return self.scores[rows, left] * self.scores[rows, right] * self.clipping[rows, None]
+
+    def means(self, weights: FloatArray) -> FloatArray:
+        """Return the mean of each product over rows with (m,) weights, (pairs,)."""
+        weighted = self.scores * (weights / weights.sum() * self.clipping).astype(np.float32)[:, None]
+        return np.asarray((self.scores.T @ weighted)[self.pairs], np.float64)
+
+    def sums(self, coefficients: FloatArray) -> FloatArray:
+        """Return, for each row, the sum of its products times coefficients (k,), (m,): the log-factor of its weight."""
+        matrix = np.zeros((self.scores.shape[1],) * 2, np.float32)
+        matrix[self.pairs] = coefficients
+        sums = self.clipping * np.einsum("ij,ij->i", self.scores @ matrix, self.scores)
+        return np.asarray(sums, np.float64)
 
 
 def scores_of(scores: Sequence[IntArray], codes: Codes) -> IntArray:

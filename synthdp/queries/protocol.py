@@ -12,13 +12,16 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
-from synthdp.arrays import LARGEST_WHOLE, Codes, Features, IntArray, Totals
+from synthdp.arrays import LARGEST_WHOLE, Codes, Features, FloatArray, IntArray, Totals
 from synthdp.domain.domain import Domain
 from synthdp.errors import SensitivityError
 from synthdp.queries.norms import Norms as Norms, RecordBounds as RecordBounds  # noqa: PLC0414 - also here
 
 if TYPE_CHECKING:
+    from scipy.sparse import csr_array
     from typing_extensions import TypeIs
+
+    from synthdp.queries.person_tables import NoisyPersonTable
 
 CHUNK_CELLS = 4_000_000
 """Most feature values (rows times queries) in memory at once while rows are summed.  A safety limit of memory."""
@@ -110,6 +113,15 @@ class LinearQueries(Statistic, Protocol):
 
 
 @runtime_checkable
+class SparseFeatures(Protocol):
+    """Linear queries to which a row adds something in a few answers only, such as counts of cells."""
+
+    def sparse_features(self, codes: Codes) -> csr_array:
+        """Return the same numbers as `LinearQueries.features`, (n, k), as a sparse matrix."""
+        ...
+
+
+@runtime_checkable
 class CellCounting(Protocol):
     """A statistic some of whose answers count the rows in one bin of a column, such as the out-of-domain bin."""
 
@@ -143,6 +155,15 @@ class InUnit(Protocol):
     @property
     def unit(self) -> str:
         """What an answer counts, as a plural noun for receipts."""
+        ...
+
+
+@runtime_checkable
+class TellsPersonTables(Protocol):
+    """Queries whose answers are tables of persons."""
+
+    def noisy_person_tables(self, answers: FloatArray, stddev: float) -> list[NoisyPersonTable]:
+        """Return (k,) noisy answers as tables in persons; ``stddev`` is the noise of an answer."""
         ...
 
 

@@ -19,7 +19,6 @@ from synthdp.arrays import FloatArray, GridIndices, IntArray
 from synthdp.fit.out_of_domain import merged_in_domain
 from synthdp.measurements import Measurements
 from synthdp.pictures.column_views import drawn_indices
-from synthdp.queries.products import PairProducts
 from synthdp.release import Release
 from synthdp.report.verdicts import ColumnVerdict, column_verdicts
 from synthdp.sampling.synthetic_model import SyntheticModel
@@ -296,10 +295,8 @@ class Relations:
                 low, high = sorted(((i, a), (j, b)))
                 shape = tuple(self.model.domain.shape[k] for k in (low[0], high[0]))
                 joint = np.asarray(self.model.distribution.marginal((low[0], high[0]))).reshape(shape)
-                each = np.outer(scores[low[1]], scores[high[1]])
-                if isinstance(measured.queries, PairProducts):  # products of rows were clipped before they were summed
-                    most = measured.queries.most / measured.queries.denominator
-                    each = np.clip(each, -most, most)
+                # products of rows were clipped before they were summed
+                each = measured.queries.clipped_alone(np.outer(scores[low[1]], scores[high[1]]))
                 shown = float((each * joint).sum()) - means[a] * means[b]
                 evidence = Evidence(
                     size=size, mean=variance, variance=2 * variance**2, largest=variance, shown=shown**2,

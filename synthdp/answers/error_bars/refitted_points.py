@@ -21,7 +21,7 @@ from synthdp.fit.consistency import (
     make_merged_consistent,
 )
 from synthdp.fit.max_entropy import MaxEntropy
-from synthdp.fit.moment_matching import DAMPING, LONGEST, NoisyProducts, heard
+from synthdp.fit.moment_matching import DAMPING, LONGEST, NoisyProducts
 from synthdp.parallel import in_order
 from synthdp.queries.contingency import NoisyTable, Shape, cell_index, subsets_of, table_shape
 from synthdp.randomness import Generator
@@ -107,7 +107,7 @@ class MomentTargets:
         """
         kept, gaps, ridges, noise = [], [], [], []
         for noisy in questions:
-            products = heard(noisy, codes).of_rows(slice(None))
+            products = noisy.of_codes(codes).of_rows(slice(None))
             gap, variance = noisy.means - products.mean(axis=0, dtype=np.float64), noisy.stddev**2
             left_over = float((gap**2).mean())
             if left_over < variance:

@@ -22,7 +22,6 @@ from synthdp.queries.person_tables import (
     NoisyPersonTable,
     PersonDistances,
     PersonTable,
-    PersonTables,
     each_once,
 )
 from synthdp.queries.persons import symmetric, symmetric_stddev
@@ -170,12 +169,7 @@ def noisy_person_tables(measurements: Iterable[Measurements]) -> Iterator[NoisyP
 
     Each has the layout of its bins, the statistic, the counts in persons, and the stddev of a cell.
     """
-    yield from each_once(
-        table
-        for one in measurements
-        if isinstance(one.queries, PersonTables)
-        for table in one.queries.noisy_tables(one.answers, one.stddev)
-    )
+    yield from each_once(table for one in measurements for table in one.person_tables)
 
 
 def _over(table: PersonTable, measured: Layout, layout: Layout) -> PersonTable | None:

@@ -20,7 +20,7 @@ from synthdp.curator import Curator
 from synthdp.distribution.history_model import IMPOSSIBLE, Conditional, Factor, Histories
 from synthdp.domain.histories import NO_PARENT_ROW, Layout
 from synthdp.domain.refinement import Refinement
-from synthdp.errors import InternalError, ParameterError
+from synthdp.errors import ParameterError
 from synthdp.fit.history_scaling import LAST, Key, Target, fit_histories
 from synthdp.fit.person_shrinkage import towards
 from synthdp.measurements import Measurements
@@ -58,7 +58,7 @@ from synthdp.mechanisms.survey_weights import refuse_weights
 from synthdp.mechanisms.workload import Workload, workload_of
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.progress import Progress, ProgressCallback, silent
-from synthdp.queries.person_tables import Grouping, Kind, PersonDistances, PersonTable, PersonTables, each_once
+from synthdp.queries.person_tables import Grouping, Kind, PersonDistances, PersonTable, each_once
 from synthdp.queries.persons import (
     Persons,
     mean_by_precision,
@@ -603,16 +603,8 @@ def single_attributes(curator: Curator, measured: tuple[Measurements, ...]) -> t
     """
     layout = curator.layout
     if measured:
-        queries = measured[0].queries
-        if not isinstance(queries, PersonTables):
-            raise InternalError("the first question about persons is for their one-way tables")
-        every = each_once(
-            table
-            for one in measured
-            if isinstance(one.queries, PersonTables)
-            for table in one.queries.noisy_tables(one.answers, one.stddev)
-        )
-        noisy = [one.counts for one in every[: len(queries.tables)]]
+        every = each_once(table for one in measured for table in one.person_tables)
+        noisy = [one.counts for one in every[: len(measured[0].person_tables)]]
         total, said = _persons(noisy), "values are independent of each other: no relation between them is in the tables"
     else:
         noisy = [np.zeros(one.sizes(layout)) for one in one_way_tables(layout)[0]]

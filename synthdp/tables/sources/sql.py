@@ -16,9 +16,7 @@ from synthdp.arrays import AnyArray, GridIndices, Totals
 from synthdp.checks import check_one_of
 from synthdp.domain.encoder import Labels, Numbers, RawColumn
 from synthdp.errors import DataError, ParameterError
-from synthdp.queries.linear import Total
 from synthdp.queries.marginals import counted_tables
-from synthdp.queries.products import ClippedProducts, PairProducts
 from synthdp.queries.protocol import Statistic
 from synthdp.schema.columns import Categorical, Column, Identifier
 from synthdp.schema.schema import Schema
@@ -30,7 +28,7 @@ from synthdp.tables.refusals import asking, inserting, reading
 from synthdp.tables.source import Bound
 from synthdp.tables.sql.bounding import digest_of
 from synthdp.tables.sql.catalogue import declared_types, identities
-from synthdp.tables.sql.counting import counting_query, listing_query, product_queries, repeated
+from synthdp.tables.sql.counting import counting_query, listing_query, repeated, summing_queries
 from synthdp.tables.sql.encoding import WORDS, Stages, encoded, packed_sql, packs_of, stages_of, unpacked
 from synthdp.tables.sql.links import Cells, Link
 from synthdp.tables.sql.openers import address_of, opener_of
@@ -241,11 +239,9 @@ class SqlSource:
             if tables is not None:
                 asked = counting_query(domain, tables.cliques, coded, names)
                 return asked.tables(self._numbers(asked.sql, 3), domain, tables.cliques)
-            if isinstance(statistic, ClippedProducts | PairProducts):
-                parts = product_queries(statistic, coded, names, self._dialect)
-                return np.concatenate([self._numbers(sql, width)[0] for sql, width in parts])
-            if isinstance(statistic, Total):
-                return np.asarray(self._numbers(f"SELECT count(*) AS n FROM {coded}", 1)[0], np.int64)  # noqa: S608 - a name of our own
+            parts = summing_queries(statistic, coded, names, self._dialect)
+            if parts:
+                return np.concatenate([self._numbers(sql, width)[0] for sql, width in parts], dtype=np.int64)
             cells = repeated(self._numbers(listing_query(domain, coded, names), len(domain) + 1))
             return statistic.sums(cells)
 

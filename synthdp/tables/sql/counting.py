@@ -15,8 +15,10 @@ import numpy as np
 from synthdp.arrays import AnyArray, Clique, Codes, Totals
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
+from synthdp.queries.linear import Total
 from synthdp.queries.marginals import MOST_CELLS, margin_of, pack
 from synthdp.queries.products import ClippedProducts, PairProducts, Products
+from synthdp.queries.protocol import Statistic
 from synthdp.tables.sql.encoding import WORDS
 
 MOST_SUMS = 500
@@ -97,36 +99,54 @@ def listing_query(domain: Domain, coded: str, names: Sequence[str]) -> str:
     return f"SELECT {every}, count(*) AS n FROM (SELECT {named} FROM {coded}) listed GROUP BY {every}"  # noqa: S608
 
 
-def product_queries(products: Products, coded: str, names: Sequence[str], dialect: str) -> list[tuple[str, int]]:
-    """Return SQL statements that sum clipped products of two columns' scores over rows, each with its number of sums.
+def summing_queries(statistic: Statistic, coded: str, names: Sequence[str], dialect: str) -> list[tuple[str, int]]:
+    """Return SQL statements that compute a statistic's sums over rows, each with its number of sums; none if there are none.
 
-    A statement returns one row: the sums of the next pairs in order, as many as a row may have columns.  Scores, their
-    products and squares are whole numbers of 64 bits.
+    A statement returns one row of the next sums, as many as a row may have columns.  The statistics that have such
+    statements are the number of rows and clipped products of two columns' scores.  Scores, their products and squares
+    are whole numbers of 64 bits.
 
     Parameters
     ----------
-    products
-        The products that are summed.
+    statistic
+        What is summed.
     coded, names
         As in `counting_query`.
     dialect
         ``"postgres"`` or ``"duckdb"``.
     """
-    pairs = list(zip(*(side.tolist() for side in products.pairs), strict=True))
-    used = sorted({j for pair in pairs for j in pair})
+    match statistic:
+        case Total():
+            sums, rows = ["count(*) AS n"], coded
+        case PairProducts(most=most):
+            pairs, rows = _scored_pairs(statistic, coded, names)
+            sums = _summed([f"least(greatest(s{a} * s{b}, -{most}), {most})" for a, b in pairs])
+        case ClippedProducts():
+            pairs, rows = _scored_pairs(statistic, coded, names)
+            used = sorted({j for pair in pairs for j in pair})
+            rows = _with_factor(statistic, rows, [f"s{j}" for j in used], dialect)
+            real = WORDS[dialect].real
+            sums = _summed([f"CAST(trunc(CAST(s{a} * s{b} AS {real}) * f) AS bigint)" for a, b in pairs])
+        case _:
+            return []
+    parts = [sums[i : i + MOST_SUMS] for i in range(0, len(sums), MOST_SUMS)]
+    return [(f"SELECT {', '.join(part)} FROM {rows}", len(part)) for part in parts]  # noqa: S608 - names of our own
+
+
+def _summed(values: Sequence[str]) -> list[str]:
+    """Return SQL for the sum over rows of each value, 0 without rows."""
+    return [f"CAST(coalesce(sum({one}), 0) AS bigint) AS n{i}" for i, one in enumerate(values)]
+
+
+def _scored_pairs(products: Products, coded: str, names: Sequence[str]) -> tuple[list[tuple[int, int]], str]:
+    """Return the columns of each product, and SQL for rows of the scores of these columns, called s0, s1 and so on."""
+    left, right = products.pairs
+    pairs = list(zip(left.tolist(), right.tolist(), strict=True))
     scores = [
         f"CAST({_search(names[j], axis.starts.tolist()[1:], products.scores[j][axis.cells].tolist())} AS bigint) AS s{j}"
-        for j, axis in ((j, products.domain.axes[j]) for j in used)
+        for j, axis in ((j, products.domain.axes[j]) for j in sorted({j for pair in pairs for j in pair}))
     ]
-    rows = f"(SELECT {', '.join(scores)} FROM {coded}) scored"  # noqa: S608
-    if isinstance(products, PairProducts):
-        clipped = [f"least(greatest(s{a} * s{b}, -{products.most}), {products.most})" for a, b in pairs]
-    else:
-        rows = _with_factor(products, rows, [f"s{j}" for j in used], dialect)
-        clipped = [f"CAST(trunc(CAST(s{a} * s{b} AS {WORDS[dialect].real}) * f) AS bigint)" for a, b in pairs]
-    sums = [f"CAST(coalesce(sum({one}), 0) AS bigint) AS n{i}" for i, one in enumerate(clipped)]
-    parts = [sums[i : i + MOST_SUMS] for i in range(0, len(sums), MOST_SUMS)]
-    return [(f"SELECT {', '.join(part)} FROM {rows}", len(part)) for part in parts]  # noqa: S608
+    return pairs, f"(SELECT {', '.join(scores)} FROM {coded}) scored"  # noqa: S608
 
 
 def _with_factor(products: ClippedProducts, rows: str, columns: Sequence[str], dialect: str) -> str:

@@ -26,7 +26,6 @@ from synthdp.mechanisms.row_count import RowCount, part_left, row_total
 from synthdp.privacy.loss import PrivacyLoss
 from synthdp.queries.composed import FittingRows
 from synthdp.queries.linear import Total
-from synthdp.queries.marginals import Marginals
 from synthdp.queries.norms import Norms
 from synthdp.queries.protocol import LinearQueries
 from synthdp.queries.trigonometric import TensorBasis
@@ -173,14 +172,7 @@ class CellFit:
 
     def expected(self, queries: LinearQueries) -> Answers:
         """Return the (k,) sums over rows that the weights predict."""
-        if not isinstance(queries, Marginals):
-            return self._rows * weighted_averages(queries, self._cells, self.weights)
-        tables = queries.cells(self._cells)
-        counts = [
-            np.bincount(table - first, weights=self.weights, minlength=size)
-            for table, first, size in zip(tables.T, queries.offsets, queries.sizes, strict=False)
-        ]
-        return np.asarray(self._rows * np.concatenate(counts), np.float64)
+        return self._rows * weighted_averages(queries, self._cells, self.weights)
 
     def add(self, queries: LinearQueries, answers: Answers, stddev: float) -> None:
         """Add noisy sums of some queries, and refit the weights to all answers so far.

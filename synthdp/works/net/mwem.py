@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -29,11 +29,11 @@ from synthdp.queries.composed import Subset
 from synthdp.queries.distances import MarginalDistances, Score
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.norms import LARGEST_DENOMINATOR, RecordBounds, expectations
-from synthdp.queries.protocol import LinearQueries, check_overflow
+from synthdp.queries.protocol import LinearQueries, Statistic, check_overflow
 from synthdp.randomness import RandomState
 from synthdp.release import Release
 from synthdp.schema.schema import Schema
-from synthdp.works.net.listed_cells import CellFit, fitting_total, total_of_all
+from synthdp.works.net.listed_cells import CellFit, FittingTotal, fitting_total, total_of_all
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -157,18 +157,17 @@ class MWEM(HasPrivacyCost):
         cells = universe(workload.domain)
         curator.check(workload, spend=loss)
         account = curator.open_account(loss, currency=ZCDP)
-        count = total_of_all if isinstance(workload, Marginals) else fitting_total
-        total = count(account, workload.domain, share=self.total_share)
+        parts = _Tables(workload) if isinstance(workload, Marginals) else _Queries(workload)
+        total = parts.count(account, share=self.total_share)
         each = total.rest.split(2 * self.rounds)
         fit = CellFit(cells, total.fitting, replay=self.replay)
         measured: list[Measurements] = []
         tables = []
-        fitting = _FittingAnswers(workload, float(total.fitting))
         for _ in range(self.rounds):
-            distances = _distances(workload, fitting.expected(fit.expected(workload)))
-            part = _part(workload, account.select(distances, spend=each, step="worst part"))
+            scores = parts.scores(fit.expected(workload))
+            part = parts.part(account.select(scores, spend=each, step="worst part"))
             measured.append(account.measure(part, spend=each, step="part"))
-            *before, newest = fitting.answers(measured)
+            *before, newest = parts.fitted(measured)
             fit.correct(before)
             fit.add(part, newest, measured[-1].stddev)
             tables.append(fit.weights)
@@ -184,61 +183,81 @@ class MWEM(HasPrivacyCost):
         )
 
 
-class _FittingAnswers:
-    """Conversion between measured answers, with out-of-domain rows in cells of their own, and the fit's answers.
+class _Queries:
+    """A workload in parts of one query each: how rows are counted, and parts scored, measured and fitted."""
 
-    The fitted weights have no such cells. Where no column can be out of domain, or the workload is no `Marginals`,
-    answers stay as they are.
+    def __init__(self, workload: LinearQueries) -> None:
+        self._workload = workload
+
+    def count(self, account: Curator, *, share: float) -> FittingTotal:
+        """Return the number of rows, and of rows in domain, which alone the queries are about; see `fitting_total`.
+
+        Costs what `fitting_total` does.
+        """
+        return fitting_total(account, self._workload.domain, share=share)
+
+    def scores(self, expected: Answers) -> Statistic:
+        """Return the distance of each query's private answer from its expected one, (k,), by which the worst is found."""
+        return QueryDistances(self._workload, _whole(self._workload, expected), RESOLUTION)
+
+    def part(self, position: int) -> LinearQueries:
+        """Return the query at a position, to be measured."""
+        return Subset(self._workload, np.array([position]))
+
+    def fitted(self, measured: Sequence[Measurements]) -> list[Answers]:
+        """Return the answers of all parts measured so far as the fit takes them, one array per part."""
+        return [one.answers for one in measured]
+
+
+class _Tables:
+    """A workload in parts of one table each, which costs no more than one of its cells.
+
+    The tables count out-of-domain rows in cells of their own, which the fitted weights do not have.
     """
 
-    def __init__(self, workload: LinearQueries, total: float) -> None:
+    def __init__(self, workload: Marginals) -> None:
         self._workload = workload
         releasable = tuple(axis.releasable for axis in workload.domain.axes)
-        self._outside = OutOfDomain(releasable=releasable, rows=np.zeros(len(releasable)), total=total)
-        self._apart = isinstance(workload, Marginals) and not self._outside.everywhere
+        self._outside = OutOfDomain(releasable=releasable, rows=np.zeros(len(releasable)), total=0.0)
 
-    def expected(self, counts: Answers) -> Answers:
-        """Return a model's expected counts, (k,), plus estimated out-of-domain rows, as a private table counts them."""
-        if not (self._apart and isinstance(self._workload, Marginals)):
-            return counts
-        tables = zip(self._workload.cliques, self._workload.split(counts), strict=True)
-        found = [self._outside.add(one, clique) for clique, one in tables]
-        return np.concatenate(found)
+    def count(self, account: Curator, *, share: float) -> FittingTotal:
+        """Return the number of rows, all taken to be in domain until a table is measured; see `total_of_all`.
 
-    def answers(self, measured: Sequence[Measurements]) -> list[Answers]:
+        Costs what `total_of_all` does.
+        """
+        total = total_of_all(account, self._workload.domain, share=share)
+        self._outside = replace(self._outside, total=float(total.fitting))
+        return total
+
+    def scores(self, expected: Answers) -> Statistic:
+        """Return the L1 distance of each private table from its expected one, (k,), by which the worst is found.
+
+        The estimated out-of-domain rows are added to the expected counts, as the private tables count them.
+        """
+        tables = zip(self._workload.cliques, self._workload.split(expected), strict=True)
+        counts = np.concatenate([self._outside.add(one, clique) for clique, one in tables])
+        return MarginalDistances(self._workload, _whole(self._workload, counts), RESOLUTION)
+
+    def part(self, position: int) -> LinearQueries:
+        """Return the table at a position, to be measured."""
+        return Marginals(self._workload.domain, (self._workload.cliques[position],))
+
+    def fitted(self, measured: Sequence[Measurements]) -> list[Answers]:
         """Return the answers of all parts measured so far, with out-of-domain rows removed, one array per part.
 
         All tables together estimate how many rows are out of domain, so each new part changes the earlier answers too.
         """
-        if not self._apart:
-            return [one.answers for one in measured]
-        parts = [(one.queries, one) for one in measured if isinstance(one.queries, Marginals)]
-        tables = [one.tables for _, one in parts]
+        tables = [one.tables for one in measured]
         self._outside = OutOfDomain.estimated(
             itertools.chain(*tables), self._outside.releasable, total=self._outside.total
         )
-        return [self._outside.answers(queries, some) for (queries, _), some in zip(parts, tables, strict=True)]
+        asked = [one.asked(Marginals) for one in measured]
+        return [self._outside.answers(one, some) for one, some in zip(asked, tables, strict=True)]
 
 
-def _distances(workload: LinearQueries, expected: Answers) -> MarginalDistances | QueryDistances:
-    """Return scores for selecting the worst part: distances of the private answers from expected sums, one per part.
-
-    A part is a whole table of a `Marginals` (L1 distance), or one query of any other family.
-    """
-    whole: IntArray = np.rint(expected * workload.denominator * RESOLUTION).astype(np.int64)
-    if isinstance(workload, Marginals):
-        return MarginalDistances(workload, whole, RESOLUTION)
-    return QueryDistances(workload, whole, RESOLUTION)
-
-
-def _part(workload: LinearQueries, position: int) -> LinearQueries:
-    """Return the selected part as queries to measure: one table of a `Marginals`, or one query of any other family.
-
-    A table costs no more than one of its cells, so it is measured whole.
-    """
-    if isinstance(workload, Marginals):
-        return Marginals(workload.domain, (workload.cliques[position],))
-    return Subset(workload, np.array([position]))
+def _whole(workload: LinearQueries, expected: Answers) -> IntArray:
+    """Return expected answers, (k,), in the whole numbers of scores: multiples of 1 / (denominator * `RESOLUTION`)."""
+    return np.asarray(np.rint(expected * workload.denominator * RESOLUTION), np.int64)
 
 
 def mwem_bound(k: int, *, cells: int, rows: int, rounds: int, epsilon: float) -> float:

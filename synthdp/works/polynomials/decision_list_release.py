@@ -21,7 +21,7 @@ from synthdp.checks import check_whole
 from synthdp.codec import file_form
 from synthdp.curator import Curator
 from synthdp.domain.domain import domain_of
-from synthdp.errors import InternalError, ParameterError
+from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.estimate import Estimate
 from synthdp.mechanisms.protocol import HasPrivacyCost
@@ -269,10 +269,7 @@ class DecisionListSummary:
     @property
     def statistic(self) -> ListStatistic:
         """Return the measured statistic."""
-        queries = self.measured.queries
-        if not isinstance(queries, ListStatistic):
-            raise InternalError("a decision-list summary needs coefficients of lists")
-        return queries
+        return self.measured.asked(ListStatistic)  # type: ignore[type-abstract]
 
     @property
     def rows(self) -> float:

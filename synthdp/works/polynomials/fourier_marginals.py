@@ -321,11 +321,8 @@ class FourierTable(DrawnFromModel):
         return np.concatenate(spreads)
 
     def _measured_masks(self) -> IntArray:
-        """Return the masks of the measured parities, (k,); raise ParameterError for other measurements."""
-        queries = self.parities.queries
-        if not isinstance(queries, CellParities):
-            raise ParameterError("the measurements must be of parities only")
-        return queries.masks
+        """Return the masks of the measured parities, (k,)."""
+        return self.parities.asked(CellParities).masks
 
     def _by_mask(self) -> dict[int, float]:
         """Return `answers` (parities scaled up to all rows) by their masks; mask 0 has the number of rows."""
@@ -365,12 +362,12 @@ class FourierMarginals(HasPrivacyCost):
     spend: Spend = Remaining()
 
     def __post_init__(self) -> None:
-        if isinstance(self.workload, (str, LinearQueries)) and not isinstance(self.workload, Marginals):
+        if isinstance(self.workload, Marginals):
+            _check_size(self.workload)
+        elif isinstance(self.workload, (str, LinearQueries)):
             raise ParameterError(
                 "workload must be Marginals, or marginals by name, because other queries would need too many parities"
             )
-        if isinstance(self.workload, Marginals):
-            _check_size(self.workload)
         solver_named(self.solver)
 
     def output_schema(self, schema: Schema) -> Schema:
@@ -386,8 +383,6 @@ class FourierMarginals(HasPrivacyCost):
     def _listed(self, schema: Schema) -> tuple[Marginals, Schema]:
         """Return the tables to release, and the schema of the output; raise ParameterError if they are too large."""
         workload = tables_of(self.workload, schema)
-        if not isinstance(workload, Marginals):
-            raise ParameterError("workload must be Marginals, because other queries would need too many parities")
         output = check_listed(workload, schema)
         _check_size(workload)
         return workload, output

@@ -22,7 +22,7 @@ from synthdp.checks import check_whole, whole
 from synthdp.codec import file_form
 from synthdp.curator import Curator
 from synthdp.domain.domain import Domain
-from synthdp.errors import InternalError, ParameterError
+from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements, NoiseLaw
 from synthdp.mechanisms.estimate import Estimate
 from synthdp.mechanisms.protocol import HasPrivacyCost
@@ -147,10 +147,7 @@ class MonomialSummary:
     @property
     def monomials(self) -> Monomials:
         """Return the measured statistic."""
-        queries = self.measured.queries
-        if not isinstance(queries, Monomials):
-            raise InternalError("a monomial summary needs monomials")
-        return queries
+        return self.measured.asked(Monomials)
 
     @property
     def bits(self) -> Binarized:

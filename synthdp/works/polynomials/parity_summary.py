@@ -266,9 +266,9 @@ class ParitySummary(DrawnFromModel):
     levels: tuple[FloatArray, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        parities = self.measured.queries
-        if not isinstance(parities, Parities) or (parities.scales[0] == 0) is not (self.public_rows is not None):
-            raise InternalError("a parity summary needs parities, and the number of rows once")
+        parities = self.measured.asked(Parities)
+        if (parities.scales[0] == 0) is not (self.public_rows is not None):
+            raise InternalError("a parity summary needs the number of rows once")
         parts = parities.split(self.measured.answers)
         levels = [part / max(scale, 1) for part, scale in zip(parts, parities.scales, strict=True)]
         if self.public_rows is not None:

@@ -40,7 +40,8 @@ def averages(rows: np.ndarray, *, degree: int, noise: float = 0.0) -> NoisyAvera
     )
     answers = np.concatenate([counts / len(rows), products.real_features(rows).mean(axis=0)])
     return NoisyAverages(
-        families=(ones, products),
+        counts=ones,
+        products=(products,),
         averages=answers + noise * rng.normal(size=len(answers)),
         stddev=np.full(len(answers), max(noise, STDDEV)),
         tables=tables,
@@ -72,8 +73,8 @@ def test_features_in_chunks_are_those_of_all_points_at_once(monkeypatch: pytest.
     noisy, rows = averages(codes(200), degree=2), codes(57)
     whole = np.vstack(
         [
-            np.asarray(design(one, rows).todense() if i == 0 else design(one, rows))
-            for i, one in enumerate(noisy.families)
+            design(noisy.counts, rows).toarray(),
+            *(design(one, rows) for one in noisy.products),
         ]
     )
     monkeypatch.setattr(l1_pairs, "CHUNK", 10)
