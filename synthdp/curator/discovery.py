@@ -169,7 +169,7 @@ def check_discoverable(schema: Schema, loss: PrivacyLoss) -> None:
     Raises
     ------
     SchemaError
-        With one sentence.
+        If there is nothing to discover, or labels cannot be discovered without delta.
     """
     if not schema.undeclared:
         raise SchemaError(

@@ -92,9 +92,9 @@ class PrivateTable:
         self._stored, self._coded = None, []
 
     def raw_blocks(self, names: tuple[str, ...]) -> Iterator[Mapping[str, RawColumn]]:
-        """Yield raw values of undeclared columns, block by block, with at most as many rows of each unit as may count.
+        """Yield raw values of undeclared columns, block by block, without a unit's rows beyond the unit's limit.
 
-        Only a noised statistic of them may leave.
+        Only a noised statistic of the values may leave.
         """
         self.reads += 1
         unit = self.adjacency.unit
@@ -110,10 +110,10 @@ class PrivateTable:
     def key_counts(self, columns: tuple[str, ...]) -> Mapping[str, int]:
         """Return how often each record key (the text of some columns' values) occurs.
 
-        Of each unit at most as many rows are counted as may count.  The counts are kept, so that asking for the same
-        columns again reads no rows.
+        A unit's rows beyond the unit's limit are not counted. The counts are kept, so that asking for the same columns
+        again reads no rows.
 
-        Only a noised statistic of them may leave.
+        Only a noised statistic of the counts may leave.
         """
         from synthdp.tables.keys import count_keys
 
@@ -209,7 +209,7 @@ class PrivateTable:
         return None if self.adjacency.unit is None else Bounding(self.adjacency.rows)
 
     def rows(self) -> int:
-        """Return the exact number of rows; of each unit at most as many count as may.
+        """Return the exact number of rows, without a unit's rows beyond the unit's limit.
 
         It may leave only where the number of rows is public, that is under ``replace_one``.
         """

@@ -22,7 +22,7 @@ def derive(schema: Schema, rule: Derived, raw: Mapping[str, RawColumn]) -> RawCo
     Parameters
     ----------
     schema
-        With the rule.
+        The schema that declares the derived column.
     rule
         The rule that computes the column.
     raw

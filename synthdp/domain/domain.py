@@ -97,7 +97,7 @@ def domain_of(schema: Schema, *, bins: int = 32) -> Domain:
     Parameters
     ----------
     schema
-        With all bounds and levels declared.
+        A schema that declares all bounds and levels.
     bins
         Most cells of the regular grid points of an ordered column; their widths differ by at most one grid point.
     """

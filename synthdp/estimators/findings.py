@@ -198,7 +198,7 @@ def warn_of_misfits(shares: Mapping[str, MisfitShare | None], *, stacklevel: int
     Warns
     -----
     MisfitWarning
-        With the names of the columns and their noisy shares.
+        If there are such columns; the message names them and their noisy shares.
     """
     clear = misfit_columns(shares)
     if not clear:
@@ -241,7 +241,7 @@ def warn_of_unusual(found: Sequence[Unusual], few: Unusual | None, *, stacklevel
     Warns
     -----
     MisfitWarning
-        With the noisy numbers of persons.
+        If there are such persons; the message gives the noisy numbers.
     """
     for said in few_persons(few):
         warnings.warn(said, MisfitWarning, stacklevel=stacklevel + 1)

@@ -33,7 +33,7 @@ def out_of_domain_indicators(domain: Domain) -> tuple[Indicator | None, ...]:
 def out_of_domain_terms(domain: Domain, *, order: int) -> tuple[Term, ...]:
     """Return the indicators of out-of-domain values, to be asked beside smooth functions so that such rows are known.
 
-    One for each column; with ``order`` 2 also the product for each two columns.
+    Each column has one; with ``order`` 2 each two columns also have the product of theirs.
     """
     cells = [cell for cell in out_of_domain_indicators(domain) if cell is not None]
     singles: list[Term] = [(cell,) for cell in cells]
@@ -44,7 +44,7 @@ def out_of_domain_terms(domain: Domain, *, order: int) -> tuple[Term, ...]:
 def out_of_domain_shares(domain: Domain, terms: Sequence[Term], averages: FloatArray, stddev: float) -> FloatArray:
     """Return the fraction of rows out of domain in each column, (d,), from noisy averages of their indicators.
 
-    0 where noise explains it.
+    A fraction is set to 0 where noise alone may explain it.
     """
     shares = np.zeros(len(domain))
     known = {term: float(average) for term, average in zip(terms, averages, strict=True)}

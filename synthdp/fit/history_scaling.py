@@ -135,7 +135,7 @@ def _beside(rows: Rows) -> float:
 
 
 def _persistence(one: Conditional, targets: Sequence[Target]) -> float:
-    """Return how alike a row and the one before are in an attribute, 0 to 1; steps are shorter by 1 + this.
+    """Return how strongly an attribute follows its value in the row before, 0 to 1; steps are divided by 1 + this.
 
     All tables of an attribute and its base move its margin.  With correlation r a move of 1 of the logarithms moves the
     margin by 1 in the first row, and by 1 - r^2 and r times what the row before moves in each later one (an
@@ -150,7 +150,7 @@ def _persistence(one: Conditional, targets: Sequence[Target]) -> float:
 
 
 def _likeness(one: Conditional, targets: Sequence[Target], kind: Kind) -> float:
-    """Return how alike two rows are in an attribute, by its table of a kind: the largest correlation of a function of it.
+    """Return the largest correlation of a function of an attribute in two rows, by the attribute's table of a kind.
 
     It is from 0 to 1, and 0 without such a table or where the rows only differ, as the roles in a household may.
     """
@@ -177,14 +177,16 @@ def _move_of_base(wanted: FloatArray, now: FloatArray, *, step: float) -> FloatA
 def _move(
     factor: Factor, target: Target, now: FloatArray, *, scale: float, step: float, margins: bool = True
 ) -> FloatArray:
-    """Return the change of a factor's logarithms that moves its expected table ``now`` towards its target.
+    """Return the change of a factor's logarithms, (cells,), that moves its expected table ``now`` towards its target.
 
-    It is ``step`` times the logarithm of the ratio.  To both a fifth of the noise is added, and at least a person, so
-    that differences within the noise move little.  ``scale`` is persons drawn per person of the tables.
+    It is ``step`` times the logarithm of the ratio. To both a fifth of the noise is added, and at least a person, so
+    that differences within the noise move little. ``scale`` is persons drawn per person of the tables.
 
-    ``now`` is first scaled to the target's sum, but not for tables of equal values in two rows, whose sum is fitted.
-    Without ``margins`` it moves what the table says beyond them, as factors of siblings always do.
-    The step of these is .6, whatever ``step`` is; tables of siblings take .4 of their step.  Tuned; not measured.
+    ``now`` is first scaled to the target's sum, but not for tables of equal values in two rows, whose sum is fitted:
+    their ``step`` is always .6. Tables of siblings take .4 of their step. Both numbers are tuned; their effect is not
+    measured.
+
+    Without ``margins`` only what a table says beyond its margins is moved, as for factors of siblings always.
     """
     wanted, soft = target.counts * scale, max(1.0, 0.2 * target.stddev * scale)
     if factor.table.kind in (Kind.STAY, Kind.ALIKE):

@@ -437,7 +437,7 @@ def _start(table: NoisyTable, total: float) -> FloatArray:
 def _log_mask(clique: Clique, mask: BoolArray, shape: Shape) -> FloatArray:
     """Return the logarithm of a mask, (cells,): 0 where a cell is possible, -inf elsewhere.
 
-    Raises if it does not fit.
+    A mask of another length or type raises ParameterError.
     """
     check_clique(clique, shape)
     cells = table_size(shape, clique)

@@ -88,9 +88,9 @@ class Particles:
     ) -> Explicit:
         """Rake the weights of rows drawn from ``model`` to all ``tables``.
 
-        The update of the tree's fit, with weighted rows in place of beliefs.  A table whose clique has a
-        potential in ``model`` goes on from it; the off-tree cliques start at 0.  In each sweep the products and the
-        off-tree cliques come first and the one-ways last, so that these are the most exact.
+        Raking updates a table as the tree's fit does, with weighted rows in place of beliefs. A table whose clique has
+        a potential in ``model`` goes on from it; the off-tree cliques start at 0. In each sweep the products and the
+        off-tree cliques come first and the one-ways last, so that the one-ways are the most exact.
 
         Parameters
         ----------
@@ -317,9 +317,9 @@ def _inside(columns: Clique, shape: Shape, table: NoisyTable) -> AnyArray:
 
 
 def _potential(model: Graphical, table: NoisyTable) -> FloatArray:
-    """Return a table's log-potential in the model, (cells,), where raking goes on.
+    """Return a table's log-potential in the model, (cells,), from which raking goes on.
 
-    0 where it has none or is impossible.
+    It is 0 where the model has no potential or the cell is impossible.
     """
     known = model.potentials.get(table.clique)
     if known is None:

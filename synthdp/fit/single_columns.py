@@ -84,7 +84,7 @@ def single_columns(schema: Schema, measured: Sequence[Measurements], *, rows: fl
 def _table_of(name: str, kind: Column, measured: Sequence[Measurements]) -> tuple[Axis, FloatArray] | None:
     """Return a column's axis and noisy counts, (cells,), from the measured table with the fewest other columns.
 
-    ``None`` if none.
+    It is ``None`` if no measured table holds the column.
     """
     found: list[tuple[int, Axis, FloatArray]] = []
     for one in measured:

@@ -98,10 +98,10 @@ def smoothed_rows(
     zeros: Mapping[Clique, BoolArray],
     rng: Generator,
 ) -> SmoothedRows:
-    """Return a smooth distribution from public rows.
+    """Return a smooth distribution from public rows, since a few rows leave many combinations without any.
 
-    A tree of their pairs by maximum entropy, raked to all pairs that are related beyond chance; and the rows themselves, for
-    the share of what three columns show beyond pairs that chance does not explain.
+    It is a tree of their pairs by maximum entropy, raked to all pairs that are related beyond chance. The rows
+    themselves are mixed in, as far as they show more of three columns than chance and pairs explain.
 
     Parameters
     ----------
@@ -200,9 +200,9 @@ def _tree(pairs: Mapping[Clique, _Pair], shape: Shape, base: list[Clique]) -> li
 def _share_of_rows(rows: IntArray, held_out: IntArray, model: SmoothedRows, shape: Shape, rng: Generator) -> float:
     """Return the weight, 0 to 1, of the public rows themselves, beside the model's, that predicts held-out rows best.
 
-    Least squares over some tables of three columns.  A cell weighs the less the more rows it has, as the square root.
-    That is between squares, in which few cells count, and multiples of chance, in which all do. 0 where no pair is
-    related or there is no such table.
+    It is found by least squares over some tables of three columns, and is 0 where no pair is related or there is no
+    such table. A cell weighs the less the more rows it has, as the square root: this is between squares, in which few
+    cells count, and multiples of chance, in which all do.
     """
     triples = [c for c in itertools.combinations(range(len(shape)), 3) if table_size(shape, c) <= MOST_CELLS]
     if not triples or not model.related or not len(held_out):

@@ -99,7 +99,7 @@ class CellModel(DrawnFromModel):
     def answered(self, question: Any, measurements: Sequence[Measurements] = ()) -> Answered:
         """Answer a question as every release does, or a family of queries; see `Release.answer`.
 
-        A family gets one estimated sum over rows a query, without error bars.  Sets of column names are marginals.
+        Of a family each query gets an estimated sum over rows, without error bars. Sets of column names are marginals.
         """
         if isinstance(question, LinearQueries):
             estimate = self.answer(question)

@@ -74,7 +74,7 @@ class DirectAnswers:
     def answered(self, question: Any, measurements: Sequence[Measurements] = ()) -> Answered:  # noqa: ARG002
         """Answer a question as every release does, from a table that was measured; see `Release.answer`.
 
-        Also the workload itself, and the queries at some positions.
+        The workload itself, or the positions of some of its queries, may be asked too.
         """
         question = asked_of_names(question)
         if isinstance(question, Question):
@@ -236,7 +236,7 @@ class GaussianAnswers(HasPrivacyCost):
 def parts_of(queries: LinearQueries) -> tuple[LinearQueries, ...]:
     """Split a workload into the parts that may have different noise.
 
-    The tables of `Marginals`, the parts of a `Stack`.
+    The parts are the tables of `Marginals` and the parts of a `Stack`; other queries stay whole.
     """
     match queries:
         case Marginals():

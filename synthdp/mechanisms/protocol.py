@@ -90,7 +90,7 @@ class TableMechanism(Mechanism[Any], Protocol):
         Raises
         ------
         ParameterError, SchemaError
-            With one sentence that says what the mechanism needs.
+            If the mechanism cannot take the schema; one sentence says what it needs.
         """
         ...
 

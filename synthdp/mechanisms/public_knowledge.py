@@ -118,7 +118,7 @@ class PublicKnowledge:
     def exact(self, known: Knowledge) -> tuple[ExactTable, ...]:
         """Return the whole-number public totals as tables that synthetic rows must reproduce exactly.
 
-        Others, which no rows could have, are left out.
+        Public totals that no rows could have, such as fractions, are left out.
         """
         tables = [one.table(known.domain) for one in self.totals]
         return tuple(

@@ -48,7 +48,7 @@ class Stage:
     def factor(self, at_most: int) -> IntArray:
         """Return the matrix by which the stage's periods share noise, in multiples of 1 / `UNIT`; see `optimal_factor`.
 
-        It has a row and a column for each of them.  ``at_most`` is in how many periods a person may have rows.
+        It has a row and a column for each of the stage's periods. A person has rows in ``at_most`` periods at most.
         """
         columns = self.last - self.start + 1
         merged = self.start + 1
@@ -58,8 +58,8 @@ class Stage:
     def costs(self, factor: IntArray, periods: int, at_most: int) -> FloatArray:
         """Return the stage's costs by pairs of the T ``periods``, (T, T), relative to its first answers' mu squared.
 
-        A person with rows in a set of periods costs at most the sum over its pairs; see `cost_matrix`.  ``factor`` is
-        the stage's, ``at_most`` in how many periods a person may have rows.
+        A person with rows in a set of periods costs at most the sum over its pairs; see `cost_matrix`. ``factor`` is
+        the stage's; a person has rows in ``at_most`` periods at most.
         """
         columns = [max(0, t - self.start) if t <= self.last else -1 for t in range(periods)]
         return cost_matrix(factor, columns, first_rows=min(at_most, self.start + 1))

@@ -170,7 +170,7 @@ def with_weight(schema: Schema, name: str | None, bounds: Any) -> Schema:
     Parameters
     ----------
     schema
-        Of the table.
+        Schema of the table.
     name
         Name of the column, declared or not; ``None`` for none.
     bounds

@@ -70,8 +70,8 @@ class Workload:
     def weight(self, clique: Clique) -> float:
         """Return how much a table of these columns matters: the sum of the weights of all wished sets that contain it.
 
-        It is 1 if all sets matter alike.  One of up to two columns that no such set contains has the weight ``rest``.
-        Tables with the target count `TARGET_WEIGHT` times.
+        It is 1 if all sets matter alike. A table of one or two columns that lies in no wished set has the weight
+        ``rest``. Tables with the target count `TARGET_WEIGHT` times.
         """
         inside = set(clique)
         weight = 1.0 if self.weights is None else sum(w for wished, w in self.weights if inside <= set(wished))
@@ -144,15 +144,15 @@ def weighted_too(workload: Workload, schema: Schema) -> Workload:
 def queries_of(wish: LinearQueries | WorkloadSpec | None, schema: Schema) -> LinearQueries:
     """Return the user's queries, or the marginals of the columns that the user names.
 
-    Named ones are marginals over the cells in which a released row may lie; numbers have at most `BINS` equal bins
-    unless a marginal says how many.
+    Marginals of named columns are over the cells in which a released row may lie; numbers have at most `BINS` equal
+    bins unless a marginal says how many.
 
     Parameters
     ----------
     wish
         Queries; marginals or sets of column names; ``None`` for all pairs of columns.
     schema
-        The curator's.
+        Schema of the curator's table.
 
     Raises
     ------

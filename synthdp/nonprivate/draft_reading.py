@@ -103,7 +103,7 @@ def is_usual(kind: Column) -> bool:
 
 
 def is_moment(text: str) -> bool:
-    """Return whether a text is a date or a moment in ISO 8601."""
+    """Return whether a text is a date or a moment in ISO 8601; a draft declares columns of such texts as moments."""
     try:
         dt.datetime.fromisoformat(text.strip())
     except ValueError:

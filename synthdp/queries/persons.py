@@ -32,7 +32,7 @@ class Rows:
     Parameters
     ----------
     parent
-        (n,) position of the parent row in its table; of the root, of the person.
+        (n,) position of the parent row in its table; for rows of the root table, position of the person.
     rank
         (n,) place among the rows of the parent, from 0.
     many
@@ -77,8 +77,8 @@ class Rows:
 def whole_of(most: int) -> int:
     """Return the whole number that stands for 1 where up to ``most`` rows share it, so that shares are nearly exact.
 
-    The least common multiple of 1 ... ``most`` where that is small; else a power of two, which loses little when shares
-    are rounded down: of one's rows, or of seven times as many pairs (`synthdp.queries.persons`).
+    It is the least common multiple of 1 ... ``most`` where that is small, so that shares are exact. Else it is a power
+    of two, of which little is lost when the shares of ``most`` rows, or of seven times as many pairs, are rounded down.
     """
     return min(math.lcm(*range(1, most + 1)), max(MOST_SHARED, 1 << math.ceil(math.log2(64 * most))))
 
@@ -151,7 +151,7 @@ class Persons:
         table
             Position of the table whose rows are meant.
         parts
-            (rows,) how often each row counts; rows that do not have weight 0.
+            (rows,) how often each row counts; a row that does not count has the weight 0.
         """
         if self.layout.nested and self.layout.tables[table].parent > 0:
             return nested_shares(self, table, parts)
@@ -189,7 +189,7 @@ class Persons:
 def whole_of_table(layout: Layout, table: int) -> int:
     """Return the whole number to which the weights of one person's rows of a table add up at most.
 
-    It stands for one person.
+    Weights are whole numbers, so that sums are exact; this number stands for one person.
     """
     if layout.nested:
         return nested_whole(layout, table)

@@ -211,7 +211,7 @@ def check_overflow(queries: Bounded) -> None:
     Raises
     ------
     SensitivityError
-        With what to lower.
+        If either holds; the message says what to lower.
     """
     most = queries.bounds.one.linf
     if most * LARGEST_TABLE >= LARGEST_WHOLE:

@@ -420,7 +420,7 @@ def check_column(name: str, column: object) -> None:
     Raises
     ------
     SchemaError
-        With one sentence that names the column and the rule it breaks.
+        If it is not; one sentence names the column and the rule it breaks.
     """
     where = f"column {name!r}"
     if not isinstance(column, Column):

@@ -131,7 +131,7 @@ def completed(rule: Derived, declared: Mapping[str, Column], known: Mapping[str,
     Raises
     ------
     SchemaError
-        With one sentence.
+        If the column is not declared, or the rule cannot compute it.
     """
     name = rule.column
     if not isinstance(name, str) or name not in declared:
@@ -175,7 +175,7 @@ def compute(rule: Derived, values: Mapping[str, AnyArray], column: Column) -> An
     Parameters
     ----------
     rule
-        With an expression.
+        A rule that has an expression.
     values
         The numbers of the columns that it is computed from.
     column

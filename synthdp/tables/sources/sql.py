@@ -315,7 +315,7 @@ class SqlSource:
     def _code(self, schema: Schema, unit: str | None, bound: Bound | None) -> str:
         """Return the name of a temporary table of all rows' grid indices, with bounded contributions.
 
-        Made at the first query.
+        The first query makes the table, so that later ones need not encode the rows again.
         """
         settings = (unit, bound)
         if self._coded is None or self._coded[0] is not schema or self._coded[1] != settings:

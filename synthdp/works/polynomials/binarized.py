@@ -327,7 +327,7 @@ def symmetric_query(query: object) -> SymmetricQuery:
     Raises
     ------
     ParameterError
-        With the queries that the release answers.
+        If it is another query; the message says which queries the release answers.
     """
     if not isinstance(query, SymmetricQuery):
         raise ParameterError(

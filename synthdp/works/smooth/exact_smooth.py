@@ -76,7 +76,7 @@ class Sizes:
         Raises
         ------
         ParameterError
-            With the number of averages.
+            If there are too many averages; the message says how many.
         """
         t = self.degrees or 2
         if t > most_degrees(d):
