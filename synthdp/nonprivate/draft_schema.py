@@ -55,6 +55,12 @@ _NAMES_ROWS = re.compile(
 )
 """Column names that suggest an identifier of rows or persons."""
 
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+"""A UUID, as databases write it."""
+
+_UUIDS = r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-8[0-9a-f]{3}-[0-9a-f]{12}"
+"""Pattern of the labels that stand for UUIDs, because a database's column of UUIDs takes no other text."""
+
 _NAMES_CODES = re.compile(
     r"(^|[_\W])(zip|zip_?code|post_?code|postal|plz|cap|fips|insee|naics|noga|nace|sic|isco|icd|atc|code|codes|cd)($|[_\W])"
     r"|[a-z](Code|Cd|Zip)$",
@@ -222,11 +228,6 @@ OF_CODES = (
     "Check it against the form."
 )
 """Addition to the comment on numbers with codes for missing or extreme answers, see `_CODES`."""
-_EMPTY = {"moment": "datetime", "length": "duration", "clock": "time"}
-"""Types of a schema by the quantity of a column without any value: columns of times hold nothing else."""
-
-OF_NOTHING = "No value at all in this table: say what it is, or leave the column out."
-"""The comment on a column without any value."""
 
 
 def draft_schema(
@@ -300,6 +301,8 @@ def _why_left_out(name: str, seen: Seen | None) -> str:
     """Return the reason to leave a column out of the draft; the empty text if a schema can describe it."""
     if seen is None:
         return "its type cannot be read"
+    if not seen.present and not seen.strange:
+        return "it holds no value: declare it by hand if other tables of this kind have values"
     if seen.strange > seen.present:
         return "it holds lists, objects or the like, of which no column can be made"
     if _is_free_text(seen):
@@ -373,10 +376,8 @@ def _settings(name: str, kind: Column, seen: Seen) -> Entry:
     """Return the settings of a drafted column: type, bounds or levels, and a comment.
 
     The first case that fits counts, so a case of few columns (identifiers, codes, few values) comes before the general
-    case of its type.  A column without any value is drafted as times without bounds, or as open categories.
+    case of its type.
     """
-    if not seen.present:
-        return {"type": _EMPTY.get(kind.quantity, "categorical"), "comment": OF_NOTHING}
     match kind:
         case Boolean():
             return {"type": "boolean", "comment": OF_TRUTH}
@@ -399,7 +400,9 @@ def _settings(name: str, kind: Column, seen: Seen) -> Entry:
         case Duration():
             return _lengths(seen) | _written(kind)
         case _ if seen.names_rows:
-            return {"type": "identifier", "prefix": f"{name}-", "comment": OF_IDENTIFIERS}
+            uuids = all(isinstance(value, str) and _UUID.fullmatch(value) for value in seen.counts)
+            labels = {"pattern": _UUIDS} if uuids else {"prefix": f"{name}-"}
+            return {"type": "identifier", **labels, "comment": OF_IDENTIFIERS}
         case _ if not seen.is_listable:
             return {"type": "categorical", "levels": None, "other": "other", "comment": OF_MANY}
         case _:

@@ -6,7 +6,7 @@ stays in ``__context__``, which error collectors, debuggers and loggers show.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import TypeAlias
 from urllib.parse import urlsplit
@@ -78,6 +78,19 @@ NOT_WRITTEN = (
     "the tables of earlier synthetic rows first; if they are empty, insert one row in the database itself to see why"
 )
 """The error message for a failed write to a database."""
+_OTHER_TYPE = (
+    "a synthetic value does not fit the type of its column in the database: give the column a type that holds the values "
+    "which the schema declares, or declare such values, for example a pattern of UUIDs"
+)
+_WRITE_STATES = {
+    "22": _OTHER_TYPE,
+    "42804": _OTHER_TYPE,
+    "42846": _OTHER_TYPE,
+    "23502": "the database needs a value in a column that the synthetic rows leave empty: give the column a default value",
+    "23503": "a synthetic row refers to a row that is not in the database: write all tables of the release together",
+    "23514": "a synthetic row breaks a check of the database: declare the check as a rule of the schema, or drop the check",
+}
+"""The meaning of SQLSTATE error codes of a failed write, by their first characters."""
 LOST = "the connection to the database was lost or refused: connect again"
 """The error message for a lost connection."""
 NONE_THERE = "no row was written, and drawing the rows again costs no budget"
@@ -124,7 +137,7 @@ def inserting() -> AbstractContextManager[None]:
     """Return a context manager for database writes; driver errors become a sentence that says if rows were written."""
 
     def say(error: BaseException) -> SynthDPError | None:
-        found = _said(error, NOT_WRITTEN)
+        found = _said(error, NOT_WRITTEN, _STATES | _WRITE_STATES)
         return None if found is None else DataError(f"{found}; {NONE_THERE}")
 
     return instead_of(Exception, say=say)
@@ -160,17 +173,17 @@ def place_of(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
-def _said(error: BaseException, otherwise: str) -> SynthDPError | None:
+def _said(error: BaseException, otherwise: str, states: Mapping[str, str] = _STATES) -> SynthDPError | None:
     """Return the error to raise in place of a database's, or ``None`` to let it pass.
 
-    Errors of this package and of memory pass.  A code without a sentence of its own gives the text ``otherwise``.
+    Errors of this package and of memory pass.  A code without a sentence in ``states`` gives the text ``otherwise``.
     """
     if isinstance(error, (SynthDPError, MemoryError)):
         return None
     state = _state(error)
     for length in (5, 2):
-        if state[:length] in _STATES:
-            return DataError(_STATES[state[:length]])
+        if state[:length] in states:
+            return DataError(states[state[:length]])
     return DataError(LOST if not state and _is_lost(error) else otherwise)
 
 

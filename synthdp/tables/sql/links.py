@@ -120,7 +120,8 @@ class AdbcLink:
         shown = dict(zip(names, names, strict=True))
         with contextlib.closing(self._connection.cursor()) as cursor:
             if self.dialect == "postgres":  # which takes other widths, enums and domains by a cast only
-                types = "SELECT quote_ident(attname), format_type(atttypid, atttypmod) FROM pg_attribute "
+                # A cast to varchar(3) would cut texts off, so the cast is to varchar: what is too long is refused.
+                types = "SELECT quote_ident(attname), format_type(atttypid, -1) FROM pg_attribute "
                 literal = table.replace("'", "''")
                 cursor.execute(f"{types} WHERE attrelid = '{literal}'::regclass AND attnum > 0")
                 there = {f'"{name}"' if not name.startswith('"') else name: kind for name, kind in cursor.fetchall()}

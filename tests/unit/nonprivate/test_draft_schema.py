@@ -2,12 +2,14 @@
 
 import datetime as dt
 import json
+import uuid
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 
+import synthdp as sd
 from synthdp import Boolean, Categorical, Continuous, Datetime, Duration, Identifier, Integer, Schema
 from synthdp.errors import DataError, ParameterError, SchemaError
 from synthdp.nonprivate.digits import SHARED
@@ -51,7 +53,6 @@ NAMES = [f"person-{i:03}" for i in range(40)]
         (["yes", "no"] * SHARED, Categorical(["no", "yes"])),
         (["2020-05-01", "2024-02-29"], Datetime("2020-05-01", "2024-03-01", resolution="D")),
         (["2020-05-01T10:30:00", "2020-06-01"], Datetime("2020-05-01", "2020-06-01", resolution="min")),
-        (["", "", ""], Categorical(nullable=True)),
         (["größe", "=1+1"] * SHARED, Categorical(["=1+1", "größe"])),
         (NAMES, Identifier("x-")),
         (list(map(str, range(1000, 1040))), Identifier()),
@@ -81,12 +82,30 @@ def test_texts_say_what_a_column_is(tmp_path, texts, column):
         (pd.to_timedelta(["3 days", "75 days", None]), Duration(0, 75, nullable=True, resolution="D")),
         (pd.to_timedelta(["90 min", "26 h"]), Duration(0, 1600, resolution="min")),
         (pd.to_timedelta(["1.5s", "2s"]), Duration(1500, 2000, resolution="ms")),
-        (pd.to_datetime([None, None]), Datetime(nullable=True)),
-        (pd.to_timedelta([None, None]), Duration(nullable=True)),
     ],
 )
 def test_a_typed_column_keeps_its_type(values, column):
     assert reviewed(of_values(values))["x"] == column
+
+
+@pytest.mark.parametrize(
+    "empty", [["", ""], [None, None], [np.nan, np.nan], pd.to_datetime([None, None]), pd.to_timedelta([None, None])]
+)
+def test_a_column_without_any_value_is_left_out_so_that_no_budget_looks_for_its_levels(empty, tmp_path):
+    table = pd.DataFrame({"x": empty, "z": [1, 2]})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    sources = [CsvSource(tmp_path / "t.csv"), *([] if list(empty) == ["", ""] else [FrameSource(table)])]
+    for source in sources:
+        document = draft_schema(source)
+        assert reviewed(document).undeclared == ()
+        assert document["left_out"][0]["why"].startswith("it holds no value")
+
+
+def test_labels_for_uuids_are_uuids(tmp_path):
+    schema = reviewed(of_texts(tmp_path, [str(uuid.UUID(int=7**45 + i)) for i in range(40)]))
+    table = pd.DataFrame({"x": [str(uuid.uuid4()) for _ in range(60)], "z": [1, 2] * 30})
+    synthetic = sd.SyntheticRelease(schema={**schema, "z": Integer(1, 2)}, epsilon=5.0).fit_transform(table)
+    assert all(str(uuid.UUID(text)) == text for text in synthetic["x"])
 
 
 def test_many_levels_that_repeat_often_are_listed():

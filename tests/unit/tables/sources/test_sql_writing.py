@@ -75,6 +75,29 @@ def test_rows_that_a_key_refuses_are_all_refused(written_to: Server) -> None:
     assert len(rows_of(written_to, "bills")) == 10
 
 
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ("age uuid", "does not fit the type of its column"),
+        ("age varchar(1)", "does not fit the type of its column"),
+        ("age int, must int NOT NULL", "give the column a default value"),
+        ("age int CHECK (age > 1000)", "breaks a check of the database"),
+        ("age int REFERENCES nobody", "refers to a row that is not in the database"),
+    ],
+)
+def test_rows_that_a_table_cannot_hold_are_refused_with_the_kind_of_reason(
+    written_to: Server, columns: str, message: str
+) -> None:
+    with psycopg.connect(written_to.url(), autocommit=True) as connection:
+        connection.execute("DROP TABLE IF EXISTS narrow, nobody")
+        connection.execute("CREATE TABLE nobody (n int PRIMARY KEY)")
+        connection.execute(f"CREATE TABLE narrow ({columns})")
+        model = model_of(Schema({"age": Integer(10, 90)}))
+        for door in (written_to.url(), connection):
+            with pytest.raises(DataError, match=message):
+                model.sample_to(SqlSource(door, table="narrow"), rows=10, random_state=0)
+
+
 def test_related_tables_are_written_in_one_transaction_of_the_callers(written_to: Server) -> None:
     model = model_of(SCHEMA)
     before = len(rows_of(written_to, "visits"))
