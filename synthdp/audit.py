@@ -15,15 +15,12 @@ import numpy as np
 import pandas as pd
 from scipy.special import betaincinv, expit, ndtri
 
+import synthdp as sd
 from synthdp.arrays import LARGEST_WHOLE, FloatArray, GridIndices
 from synthdp.checks import check_number, check_whole
-from synthdp.curator import Curator
 from synthdp.domain.domain import domain_of, releasable_domain
 from synthdp.domain.encoder import encode
 from synthdp.errors import ParameterError
-from synthdp.mechanisms.adaptive.adaptive_marginals import AdaptiveMarginals
-from synthdp.mechanisms.direct_answers import GaussianAnswers, LaplaceAnswers
-from synthdp.mechanisms.l1_fit import L1Fit
 from synthdp.privacy.accounting import gdp_to_epsilon
 from synthdp.privacy.loss import ApproxDP
 from synthdp.privacy.neighbors import Neighbors, neighbors_named
@@ -33,7 +30,6 @@ from synthdp.release import Release
 from synthdp.schema.columns import Boolean
 from synthdp.schema.schema import Schema
 from synthdp.tables.dataframe import FrameSource
-from synthdp.works.net.mwem import MWEM
 
 PILOT = 0.25
 """Share of the runs that only choose the event to test; the bound uses the others, so that the choice does not bias
@@ -342,7 +338,7 @@ def _score_of(name: str, neighbors: Neighbors, claimed: ApproxDP) -> Callable[[p
     without, with_ = neighbouring_tables(neighbors)
 
     def score(table: pd.DataFrame) -> float:
-        curator = Curator(table, schema=WORLD, budget=claimed, neighbors=neighbors)
+        curator = sd.Curator(table, schema=WORLD, budget=claimed, neighbors=neighbors)
         return matched_score(AUDITED[name]().release(curator), WORLD, without=without, with_=with_)
 
     return score
@@ -384,11 +380,11 @@ _QUERIES = one_ways(releasable_domain(domain_of(WORLD)))
 """One-way marginals of the audit's tables, for the audited mechanisms that need queries."""
 
 AUDITED: Mapping[str, Callable[[], Any]] = {
-    "LaplaceAnswers": lambda: LaplaceAnswers(_QUERIES),
-    "GaussianAnswers": lambda: GaussianAnswers(_QUERIES),
-    "MWEM": lambda: MWEM(_QUERIES, rounds=3),
-    "AdaptiveMarginals": AdaptiveMarginals,
-    "L1Fit": lambda: L1Fit(support=20),
+    "LaplaceAnswers": lambda: sd.LaplaceAnswers(_QUERIES),
+    "GaussianAnswers": lambda: sd.GaussianAnswers(_QUERIES),
+    "MWEM": lambda: sd.MWEM(_QUERIES, rounds=3),
+    "AdaptiveMarginals": sd.AdaptiveMarginals,
+    "L1Fit": lambda: sd.L1Fit(support=20),
 }
 """Mechanisms that the command line audits, by name: direct answers, selection and whole releases, so that each kind of
 noise is covered."""

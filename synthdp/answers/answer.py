@@ -27,13 +27,13 @@ from synthdp.answers.answers import (
     show_errors,
     with_intervals,
 )
-from synthdp.answers.direct import GLSEstimates
-from synthdp.answers.error_bars.bootstrap import (
+from synthdp.answers.bootstrap import (
     BootstrapCache,
     draw_leaves,
     root_mean_square,
     unmeasured_correlation_errors,
 )
+from synthdp.answers.direct import GLSEstimates
 from synthdp.answers.expressions import Both, Comparison, Node, columns_of, comparisons_of, points_where, truth
 from synthdp.answers.grouping import QuestionBinning, numbers_of
 from synthdp.answers.misfit_shares import unproven_points
@@ -615,7 +615,7 @@ class AnswerEngine:
             errors = [fitted - rows for fitted, rows in pool.averages(values, columns)][1:]
         stddev = root_mean_square(errors, len(estimate))
         if errors and len(columns) > 1 and not self.direct.tells_relations:
-            from synthdp.answers.error_bars.untold_relations import rearranged
+            from synthdp.answers.untold_relations import rearranged
 
             others = (averages(function, some) - estimate for some in rearranged(points_of(drawn)))
             stddev = stddev + np.max(np.abs(list(others)), axis=0) / STUDENT
@@ -658,7 +658,7 @@ class AnswerEngine:
         clique = tuple(grouping.column for grouping in groupings)
         if len(clique) < 2 or self.direct.tells_relations or self.direct.leaves(0) is None:
             return np.zeros(len(estimate))
-        from synthdp.answers.error_bars.untold_relations import farthest, is_product
+        from synthdp.answers.untold_relations import farthest, is_product
 
         margins = [self.model.distribution.marginal((column,)) for column in clique]
         if not is_product(self._law(clique), margins):

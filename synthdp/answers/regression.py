@@ -14,14 +14,14 @@ from typing import NamedTuple
 import numpy as np
 
 from synthdp.answers.answers import MODEL, Answers, with_intervals
-from synthdp.answers.direct import GLSEstimates
-from synthdp.answers.error_bars.bootstrap import (
+from synthdp.answers.bootstrap import (
     Bootstrap,
     BootstrapCache,
     draw_leaves,
     root_mean_square,
     unmeasured_correlation_errors,
 )
+from synthdp.answers.direct import GLSEstimates
 from synthdp.answers.expressions import comparisons_of, points_where, truth
 from synthdp.answers.grouping import QuestionBinning, numbers_of
 from synthdp.answers.question_partition import grouping_of, modelled_column

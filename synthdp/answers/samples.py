@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri, stdtr, stdtrit
 
+from synthdp.answers.bootstrap import Bootstrap
 from synthdp.answers.direct import GLSEstimates
-from synthdp.answers.error_bars.bootstrap import Bootstrap
 from synthdp.arrays import FloatArray
 from synthdp.checks import check_number, check_whole
 from synthdp.domain.refinement import Refinement

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from synthdp.answers.error_bars.expected_errors import expected_errors
+from synthdp.answers.expected_errors import expected_errors
 from synthdp.arrays import FloatArray, GridIndices
 from synthdp.errors import ParameterError
 from synthdp.figures import in_figures, in_per_cent

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from synthdp.answers.answers import MEASURED, MODEL, STUDENT, Answers, format_values, show_errors, with_intervals
-from synthdp.answers.error_bars.bootstrap import root_mean_square
+from synthdp.answers.bootstrap import root_mean_square
 from synthdp.answers.moments import ends_of_values
 from synthdp.answers.questions import (
     Correlation,

@@ -1,4 +1,4 @@
-"""Errors of a model of persons by the parametric bootstrap, as in `synthdp.answers.error_bars.bootstrap`.
+"""Errors of a model of persons by the parametric bootstrap, as in `synthdp.answers.bootstrap`.
 
 Persons are drawn from the model with all their rows, measured with new noise, and fitted again.  All replicates share
 one pool of persons.  A replicate's database is one column of weights of these persons; the fit to its noisy tables is
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from synthdp.answers.error_bars.bootstrap import root_mean_square
+from synthdp.answers.bootstrap import root_mean_square
 from synthdp.answers.related.drawn import Drawn, within_cells
 from synthdp.answers.related.known import Measured, MeasuredDatabase
 from synthdp.arrays import FloatArray, IntArray, Sparse
@@ -323,7 +323,7 @@ def refitted(
 def _move(table: _Raked, expected: FloatArray) -> FloatArray:
     """Change a table's potentials, (cells, r), by one step, in place; return the changes: logs of factors of the weights.
 
-    See `error_bars.refitted_points`.  A change is at most 5 in size, so that no weight overflows.
+    See `answers.refitted_points`.  A change is at most 5 in size, so that no weight overflows.
     """
     offset = np.log(np.maximum(expected, _TINY) / table.ridge)
     z = table.target - table.potential + offset

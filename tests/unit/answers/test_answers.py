@@ -11,10 +11,10 @@ from scipy import sparse
 
 import synthdp as sd
 from synthdp.answers.answer import AnswerEngine
+from synthdp.answers.bootstrap import FEWEST_POINTS, POINTS, Bootstrap, draw
 from synthdp.answers.direct import GLSEstimates
-from synthdp.answers.error_bars.bootstrap import FEWEST_POINTS, POINTS, Bootstrap, draw
-from synthdp.answers.error_bars.refitted_points import refitted
 from synthdp.answers.leaves import gls_fine_bins
+from synthdp.answers.refitted_points import refitted
 from synthdp.distribution.components import Product
 from synthdp.domain.domain import domain_of
 from synthdp.domain.refinement import Refinement
@@ -265,7 +265,7 @@ def test_columns_are_solved_and_replicates_drawn_once_however_many_questions_are
     solved, drawn = [], []
     monkeypatch.setattr("synthdp.answers.direct.gls_fine_bins", lambda parts: solved.append(1) or gls_fine_bins(parts))
     monkeypatch.setattr(
-        "synthdp.answers.error_bars.bootstrap.refitted",
+        "synthdp.answers.bootstrap.refitted",
         lambda *parts, **options: drawn.append(1) or refitted(*parts, **options),
     )
     asker = AnswerEngine(noisy.release_.output, noisy.release_.measurements)

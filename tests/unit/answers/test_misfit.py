@@ -9,8 +9,8 @@ import pytest
 
 import synthdp as sd
 from synthdp.answers.direct import GLSEstimates
-from synthdp.answers.error_bars.misspecification import Misspecification, _quadratic
-from synthdp.answers.error_bars.random_functions import leaf_mass
+from synthdp.answers.misspecification import Misspecification, _quadratic
+from synthdp.answers.random_functions import leaf_mass
 from synthdp.fit.listed_entropy import ListedEntropy
 from synthdp.mechanisms.adaptive.adaptive_marginals import AdaptiveMarginals
 from synthdp.mechanisms.adaptive.selection import Planner

@@ -8,10 +8,10 @@ import pytest
 
 import synthdp as sd
 from synthdp.answers.answer import AnswerEngine
+from synthdp.answers.bootstrap import BootstrapCache
+from synthdp.answers.column_subset import ColumnSubset, nearest_columns, of_columns
 from synthdp.answers.direct import GLSEstimates
-from synthdp.answers.error_bars.bootstrap import BootstrapCache
-from synthdp.answers.error_bars.column_subset import ColumnSubset, nearest_columns, of_columns
-from synthdp.answers.error_bars.refitted_points import refitted
+from synthdp.answers.refitted_points import refitted
 from synthdp.distribution.components import Components
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.protocol import Distribution
@@ -104,8 +104,8 @@ def test_few_columns_give_the_error_bars_of_all(
 ) -> None:
     """In the mean of nine cells, each of which 24 replicates find."""
     estimate, stddev = shares(release, *pair)
-    monkeypatch.setattr("synthdp.answers.error_bars.bootstrap.MOST_TOGETHER", 5)
-    monkeypatch.setattr("synthdp.answers.error_bars.bootstrap.NEAREST", 4)
+    monkeypatch.setattr("synthdp.answers.bootstrap.MOST_TOGETHER", 5)
+    monkeypatch.setattr("synthdp.answers.bootstrap.NEAREST", 4)
     by_few, error = shares(release, *pair)
     assert by_few == pytest.approx(estimate)
     assert 0.4 < np.sqrt((error**2).mean() / (stddev**2).mean()) < 2.5
@@ -115,10 +115,10 @@ def test_columns_that_were_asked_about_are_not_drawn_again(
     release: sd.SyntheticRelease, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn = []
-    monkeypatch.setattr("synthdp.answers.error_bars.bootstrap.MOST_TOGETHER", 5)
-    monkeypatch.setattr("synthdp.answers.error_bars.bootstrap.NEAREST", 3)
+    monkeypatch.setattr("synthdp.answers.bootstrap.MOST_TOGETHER", 5)
+    monkeypatch.setattr("synthdp.answers.bootstrap.NEAREST", 3)
     monkeypatch.setattr(
-        "synthdp.answers.error_bars.bootstrap.refitted",
+        "synthdp.answers.bootstrap.refitted",
         lambda *parts, **options: drawn.append(1) or refitted(*parts, **options),
     )
     asker = AnswerEngine(release.release_.output, release.release_.measurements)
@@ -132,8 +132,8 @@ def test_columns_that_were_asked_about_are_not_drawn_again(
 
 
 def test_only_the_last_pools_are_kept(release: sd.SyntheticRelease, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("synthdp.answers.error_bars.bootstrap.MOST_TOGETHER", 5)
-    monkeypatch.setattr("synthdp.answers.error_bars.bootstrap.NEAREST", 1)
+    monkeypatch.setattr("synthdp.answers.bootstrap.MOST_TOGETHER", 5)
+    monkeypatch.setattr("synthdp.answers.bootstrap.NEAREST", 1)
     pools = BootstrapCache(direct(release), 0)
     first = pools.of([0])
     assert pools.of([0]) is first

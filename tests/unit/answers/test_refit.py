@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import synthdp as sd
-from synthdp.answers.error_bars.refitted_points import MomentTargets, refitted
+from synthdp.answers.refitted_points import MomentTargets, refitted
 from synthdp.domain.domain import Domain, axis_of
 from synthdp.fit.consistency import gls_effects, make_consistent, make_merged_consistent
 from synthdp.fit.max_entropy import MaxEntropy

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 import synthdp as sd
-from synthdp.answers.error_bars.misspecification import Misspecification
+from synthdp.answers.misspecification import Misspecification
 from synthdp.answers.samples import replicates_of
 from synthdp.errors import ParameterError
 

@@ -6,8 +6,8 @@ import pytest
 
 import synthdp as sd
 from synthdp.answers.answer import AnswerEngine
+from synthdp.answers.bootstrap import CORRELATION_STDDEV, Bootstrap, mean_size, unmeasured_correlation_errors
 from synthdp.answers.direct import GLSEstimates
-from synthdp.answers.error_bars.bootstrap import CORRELATION_STDDEV, Bootstrap, mean_size, unmeasured_correlation_errors
 from synthdp.answers.regression import LEAST_EIGENVALUE, Design, _changed
 from synthdp.mechanisms.adaptive.adaptive_marginals import AdaptiveMarginals
 from synthdp.mechanisms.adaptive.selection import Planner
@@ -76,7 +76,7 @@ def test_what_is_open_is_in_the_error_of_a_correlation(
         )
 
     found, open_to = error(), unmeasured_correlation_errors(Bootstrap(direct(blind)), [0, 1])[0, 1]
-    monkeypatch.setattr("synthdp.answers.error_bars.bootstrap.CORRELATION_STDDEV", 0.0)
+    monkeypatch.setattr("synthdp.answers.bootstrap.CORRELATION_STDDEV", 0.0)
     assert found**2 == pytest.approx(error() ** 2 + open_to**2)
 
 

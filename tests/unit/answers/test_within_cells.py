@@ -9,7 +9,7 @@ import pytest
 import synthdp as sd
 from synthdp.answers import answer as engine
 from synthdp.answers.direct import GLSEstimates
-from synthdp.answers.error_bars.misspecification import AttenuationCorrection, within_bin_tilts
+from synthdp.answers.misspecification import AttenuationCorrection, within_bin_tilts
 from synthdp.distribution.explicit import Explicit
 from synthdp.domain.refinement import Refinement
 from synthdp.errors import ParameterError

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import synthdp as sd
-from synthdp.answers.error_bars.expected_errors import expected_errors
+from synthdp.answers.expected_errors import expected_errors
 from synthdp.errors import DataError, ParameterError
 from synthdp.release_files import fingerprint
 from synthdp.report import report_page

@@ -6,8 +6,8 @@ import pytest
 from no_noise import with_repeatable_noise
 
 import synthdp as sd
+from synthdp.answers.bootstrap import Bootstrap
 from synthdp.answers.direct import GLSEstimates
-from synthdp.answers.error_bars.bootstrap import Bootstrap
 from synthdp.distribution.explicit import Explicit
 from synthdp.fit.consistency import centred
 from synthdp.fit.listed_entropy import ListedEntropy

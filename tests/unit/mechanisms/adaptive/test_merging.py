@@ -7,8 +7,8 @@ from hypothesis import given, strategies as st
 from no_noise import with_repeatable_noise
 
 import synthdp as sd
+from synthdp.answers.bootstrap import Bootstrap
 from synthdp.answers.direct import GLSEstimates
-from synthdp.answers.error_bars.bootstrap import Bootstrap
 from synthdp.domain.axis import Axis
 from synthdp.fit.consistency import centred
 from synthdp.fit.out_of_domain import merged_tables

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from synthdp.answers.answer import answer_engine
-from synthdp.answers.error_bars.bootstrap import Bootstrap
+from synthdp.answers.bootstrap import Bootstrap
 from synthdp.arrays import Clique, Codes, FloatArray
 from synthdp.distribution.protocol import systematic_counts
 from synthdp.measurements import Measurements

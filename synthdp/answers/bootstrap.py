@@ -24,10 +24,10 @@ from scipy.special import ndtr
 
 from synthdp.answers.answers import STUDENT
 from synthdp.answers.direct import GLSEstimates
-from synthdp.answers.error_bars.misspecification import Misspecification
-from synthdp.answers.error_bars.random_functions import leaf_mass
-from synthdp.answers.error_bars.refitted_points import MomentTargets, refitted
 from synthdp.answers.grouping import QuestionBinning
+from synthdp.answers.misspecification import Misspecification
+from synthdp.answers.random_functions import leaf_mass
+from synthdp.answers.refitted_points import MomentTargets, refitted
 from synthdp.arrays import Codes, FloatArray, IntArray, Sparse
 from synthdp.domain.refinement import Refinement
 from synthdp.fit.consistency import gls_total
@@ -324,7 +324,7 @@ class BootstrapCache:
         asked = set(columns)
         found = next((one for had, one in reversed(self._kept) if asked <= had), None)
         if found is None:
-            from synthdp.answers.error_bars.column_subset import ColumnSubset, nearest_columns
+            from synthdp.answers.column_subset import ColumnSubset, nearest_columns
 
             some = nearest_columns(self.direct, sorted(asked), NEAREST)
             found = Bootstrap(ColumnSubset.of(self.direct, some), self.random_state)

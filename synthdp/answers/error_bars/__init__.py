@@ -1,1 +1,0 @@
-"""Errors of answers from a model: bootstrap replicates of the noise, and of relations that were not measured."""
