@@ -55,7 +55,8 @@ NO_ARRAYS = (
 sentence."""
 
 LEVEL = 1
-"""Compression level of deflate.  Tuned: the usual level 6 takes three times as long for files that are 3 % smaller."""
+"""Compression level of deflate.  A safety limit of time: the usual level 6 takes three times as long for files that are 3
+% smaller."""
 
 A = TypeVar("A", bound=AnyArray)
 """The type of an array that a function returns unchanged in type."""

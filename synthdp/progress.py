@@ -36,9 +36,9 @@ SHARES = (
     {"reading": 0.03, "discovery": 0.05, "one-ways": 0.1, "pairs": 0.12, "second stage": 0.2, "fit": 0.5},
     {"drawing rows": 0.3, "columns": 0.3, "accuracy": 0.1, "pairs of columns": 0.3},
 )
-"""Fractions of the run time of each stage, for a release and for the files written after it.  Tuned: rounded from four
-sizes of the Adult table (3 000 to 195 000 rows, 5 and 15 columns); a wrong fraction only makes the forecast of time
-wrong."""
+"""Fractions of the run time of each stage, for a release and for the files written after it.  Derived: measured for four
+sizes of the Adult table (3 000 to 195 000 rows, 5 and 15 columns), and rounded; a wrong fraction only makes the forecast
+of time wrong."""
 
 LEAST_SHARE = 0.05
 """Fraction of the work that must be done before the time left is shown: less is no base for a forecast."""

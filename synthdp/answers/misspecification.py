@@ -28,20 +28,18 @@ from synthdp.randomness import Generator, generator
 from synthdp.sampling.synthetic_model import SyntheticModel
 
 EXPONENTS = (0.0, 0.1, 0.25, 0.5, 1.0, 2.0)
-"""Candidate exponents by which a measured relation may be stronger than in the model.  Each cell's ratio to
-independence is raised to 1 plus the exponent.  More or finer ones would interpolate better, and take more time.
-Tuned: half and twice of it change widths of intervals by -.4 and +.5 % (docs/benchmarks/constants.md).
-"""
+"""Candidate exponents by which a measured relation may be stronger than in the model.  Each cell's ratio to independence
+is raised to 1 plus the exponent.  Relations between two of them are interpolated.  A numerical tolerance: half and twice
+of them change widths of intervals by -.4 and +.5 % (docs/benchmarks/constants.md)."""
 
 SWEEPS = 6
 """Iterations of proportional fitting that restore the margins of a strengthened table, see `EXPONENTS`.  A numerical
 tolerance."""
 
 SLIGHT = 0.005
-"""Smallest excess of a noisy table's distance from independence over the model's, as a fraction of the model's
-distance, at which a pair is corrected.  A smaller one corrects more pairs, at a cost of time.  Tuned: half and
-twice of it change widths of intervals by 0 and +.6 % (docs/benchmarks/constants.md).
-"""
+"""Smallest excess of a noisy table's distance from independence over the model's, as a fraction of the model's distance,
+at which a pair is corrected.  A tolerance: a smaller excess changes no answer that can be seen; half and twice of it
+change widths of intervals by 0 and +.6 % (docs/benchmarks/constants.md)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,10 +105,9 @@ def _parts(wanted: FloatArray, found: FloatArray) -> FloatArray:
 
 
 PREDICTORS = 8
-"""Number of columns that predict another column: the columns that explain most of its variance.  More take more time;
-fewer understate the relations inside bins.  Tuned: half and twice of it change widths of intervals by -1.4 and -.8
-% (docs/benchmarks/constants.md).
-"""
+"""Number of columns that predict another column: the columns that explain most of its variance.  A safety limit of time:
+fewer understate the relations inside bins; half and twice of it change widths of intervals by -1.4 and -.8 %
+(docs/benchmarks/constants.md)."""
 
 RIDGE = 1e-3
 """Ridge of the regressions in `within_bin_tilts`, as a fraction of the explained variance.  A numerical tolerance."""
@@ -223,10 +220,9 @@ MAX_NEAR_EMPTY_FACTOR = 3.0
 a huge one.  A safety limit."""
 
 MAX_TREND_FACTOR = 2.0
-"""Upper end of the uniform factor, with mean 1, by which a replicate multiplies a trend inside a column's bins.
-Other columns predict the trend. 2 leaves open whether there is none or twice the expected one.  Tuned: half and
-twice of it change widths of intervals by -2.4 and -3.6 % (docs/benchmarks/constants.md).
-"""
+"""Upper end of the uniform factor by which a replicate multiplies a trend inside a column's bins.  Other columns predict
+the trend and its direction, so the factor is at least 0 and has mean 1.  Derived: a uniform law from 0 with mean 1 ends
+at 2."""
 
 LEAST_EXCESS = 0.01
 """Smallest excess dependence of a pair in the model over its score that is corrected, as a fraction of the rows.  A
@@ -240,7 +236,8 @@ times as large, so that a nearly empty cell stays small.  A numerical tolerance.
 
 STRONGEST = 3.0
 """Largest stddev of the relative change of row weights by all random relations together; stronger changes are scaled
-down, since weights are cut at 0.  Tuned on one table, hmeq; no sweep."""
+down, since weights are cut at 0.  Tuned: half and twice of it change widths of intervals by -2.4 and 0 %
+(docs/benchmarks/constants.md)."""
 
 
 @dataclass(frozen=True, eq=False)

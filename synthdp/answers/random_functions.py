@@ -24,13 +24,13 @@ widths of intervals by -1.9 and -2.0 % (docs/benchmarks/constants.md).
 """
 
 WAVES = 6
-"""Number of cosines in a random function of an ordered column.  More add fine ripples, which `DECAY` makes faint.
-Tuned: half and twice of it change widths of intervals by -.9 and -1.2 % (docs/benchmarks/constants.md).
-"""
+"""Number of cosines in a random function of an ordered column.  A numerical tolerance: the cosine of frequency k has
+variance k^(-2 DECAY), so frequencies above 6 would hold .1 % of a function's variance."""
 
 DECAY = 2
-"""Power of the frequency by which each cosine is divided, because real relations are mostly monotone.  Tuned on hmeq
-and Males (docs/benchmarks/answers.md)."""
+"""Power of the frequency by which each cosine is divided, because real relations are mostly monotone.  Tuned on hmeq and
+Males (docs/benchmarks/answers.md): half and twice of it change widths of intervals by -3.1 and +.5 %
+(docs/benchmarks/constants.md)."""
 
 SAMPLE = 500
 """Number of rows from which the size of a random relation is estimated, to about 3 %. Derived: 1 / sqrt(2 SAMPLE)."""

@@ -27,10 +27,8 @@ from synthdp.queries.contingency import NoisyTable, Shape, cell_index, subsets_o
 from synthdp.randomness import Generator
 
 SWEEPS = 4
-"""Number of passes over all tables when a bootstrap replicate is fitted.  More come closer to a full fit, and an
-answer then takes longer.  Tuned: half and twice of it change widths of intervals by -.5 and +.3 %
-(docs/benchmarks/constants.md).
-"""
+"""Number of passes over all tables when a bootstrap replicate is fitted.  A numerical tolerance: half and twice of it
+change widths of intervals by -.5 and +.3 % (docs/benchmarks/constants.md)."""
 
 TOGETHER = 12
 """Number of replicates that one thread fits at once.  A safety limit of memory."""

@@ -29,9 +29,9 @@ FEWEST = 2
 """Fewest synthetic tables that can be combined.  Derived: a variance needs two."""
 
 LEAST_FITTED = 0.1
-"""Smallest divisor of the ratio drawn / fitted, as a fraction of the mean fitted weight of a point.  Tuned on six
-columns of Adult: with 1e-6 a few points have all the weight (an effective 1 to 300 of 12 000); with .1 a quarter of the
-points has it."""
+"""Smallest divisor of the ratio drawn / fitted, as a fraction of the mean fitted weight of a point.  A safety limit: no
+point gets more than ten times the mean weight for one drawn row.  On six columns of Adult a few points have all the
+weight with 1e-6 (an effective 1 to 300 of 12 000), and a quarter of the points has it with .1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -25,8 +25,7 @@ NINES = tuple(10.0**digits - 1 for digits in range(1, 10))
 
 CODES = (-1.0, *(-nines for nines in NINES[:6]), *NINES[1:])
 """Customary sentinel values, which stand for "no answer" and the like.  Each gets a histogram bin of its own, so that it
-does not widen the range of the true numbers.  A longer list would find rarer customs but take more true numbers for
-sentinels.  Tuned; not measured."""
+does not widen the range of the true numbers.  A convention of surveys and of other programs."""
 
 MAGNITUDE_BINS = POWER_BINS + len(CODES)
 """Number of bins of the first histogram of a numeric column.  Derived: one for each power of two, one for each of `CODES`.
@@ -35,15 +34,11 @@ MAGNITUDE_BINS = POWER_BINS + len(CODES)
 ZERO = 2 * EXPONENTS
 """The index of the bin of zero among `POWER_BINS`.  Derived: the bins of negative powers come before it."""
 
-FAR_BELOW = 16.0
-"""A negative sentinel lies far from the true numbers if their range is at least this many times its size: -1 beside 0 to
-64.  It also does if its distance from them is at least twice their range: -9 beside 1 to 3.  A smaller value sets more
-sentinels apart, but also true values below 0.  Tuned; not measured."""
-
-FAR_FROM_ZERO = 16.0
-"""Zero is a separate value, not part of the range, if the other numbers have one sign and at least this size, in the
-column's own units.  Their sizes must also lie within a factor of four.  A smaller value sets zero apart more often,
-also where it is the end of the range.  Tuned; not measured."""
+FAR = 16.0
+"""How many times as large as a sentinel value the other numbers are that it is far from.  A negative sentinel is far if
+their range is at least this many times its size: -1 beside 0 to 64.  It also is if its distance from them is at least
+twice their range: -9 beside 1 to 3.  Zero is a separate value if the other numbers have one sign, lie within a factor of
+four, and are at least this many units.  A smaller value sets more values apart, also true ones.  Tuned; not measured."""
 
 
 def magnitude_bins(values: FloatArray) -> FloatArray:
@@ -100,24 +95,24 @@ def _are_far(seen: Sequence[float], counts: NoisyCounts) -> list[float]:
 
 
 def _zero_is_far(counts: NoisyCounts) -> bool:
-    """Return whether zero lies far from all other numbers, so that it must not widen their range; see `FAR_FROM_ZERO`.
+    """Return whether zero lies far from all other numbers, so that it must not widen their range; see `FAR`.
 
     ``counts`` holds noisy counts of the other numbers by powers of two.  If none is significant, zero is not far.
     """
     lower, upper = clear_ends(counts) or (0.0, 0.0)
     near, far = sorted((abs(lower), abs(upper)))
-    return lower * upper > 0 and near >= FAR_FROM_ZERO and far <= 4 * near
+    return lower * upper > 0 and near >= FAR and far <= 4 * near
 
 
 def _is_far(code: float, lower: float, upper: float) -> bool:
     """Return whether a sentinel value lies far from the range [lower, upper] of the other numbers.
 
-    Positive sentinels (99, 999 ...) are far if they are outside at all; negative ones by `FAR_BELOW`.
+    Positive sentinels (99, 999 ...) are far if they are outside at all; negative ones by `FAR`.
     """
     if lower <= code <= upper:
         return False
     distance, width = max(lower - code, code - upper), upper - lower
-    return code > 0 or width >= FAR_BELOW * abs(code) or distance >= 2 * width
+    return code > 0 or width >= FAR * abs(code) or distance >= 2 * width
 
 
 def _like(counts: NoisyCounts, rows: FloatArray) -> NoisyCounts:

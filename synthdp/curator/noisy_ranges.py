@@ -52,16 +52,16 @@ a fraction costs more than a range that is too wide.  A larger `BESIDE_FEW` or a
 widens more ranges by noise.  Tuned; not measured."""
 
 LIKELY = 2.0
-"""Noise stddevs: a power of two next to the range is added to it if its count exceeds this and the range stays narrow
-(`NARROW`).  The threshold is low because a slightly wide range costs little.  A smaller value widens more ranges
-by noise.  Tuned: half and twice of it change the three-way error of three undeclared tables by 0 and +.1 %
-(docs/benchmarks/constants.md).
-"""
+"""Noise stddevs that evidence must exceed where a mistake costs little: noise exceeds them once in 44 counts.  A power of
+two next to the range is added to it if its count does and the range stays narrow (`NARROW`).  An end of a range is cut
+off if it holds at most `HARDLY_ANY` of the numbers, so many stddevs included.  The count of numbers with finer digits is
+raised by them, and the count of all lowered, before `OFF_DIGITS` compares the two.  A smaller value widens more ranges by
+noise, cuts off more ends, and moves more numbers.  Tuned: half and twice of it for the first use change the three-way
+error of three undeclared tables by 0 and +.1 %, for the second by +1.0 and -.5 % (docs/benchmarks/constants.md)."""
 
-NEAR = 5
+NEAR = PARTS.bit_length() - 1
 """Number of bins: a likely power of two (`LIKELY`) is added to the column's total if a significant bin is at most this
-far away.  Smaller powers are below 2^-5 of the range, one of its 32 equal-width bins.  A larger value adds more noise
-to the total.  Tuned; not measured."""
+far away.  Derived: smaller powers are below 2^-5 of the range, one of its `PARTS` equal-width bins."""
 
 NARROW = 4.0
 """A range at most this many times as wide as the span of its numbers is narrow enough.  Then only ends that surely
@@ -71,15 +71,9 @@ of three undeclared tables by +2.3 and +.3 % (docs/benchmarks/constants.md).
 """
 
 HARDLY_ANY = 0.005
-"""Largest fraction of the numbers that an end of a range may hold to be cut off, at z-score `SURELY`.  It bounds the
+"""Largest fraction of the numbers that an end of a range may hold to be cut off, at z-score `LIKELY`.  It bounds the
 fraction that is clipped.  A larger value narrows more ranges.  Tuned: half and twice of it change the three-way
 error of three undeclared tables by 0 and +.1 % (docs/benchmarks/constants.md).
-"""
-
-SURELY = 2.0
-"""Z-score at which an end must hold at most `HARDLY_ANY` of the numbers to be cut off.  A lower value narrows more
-ranges, but clips more numbers that noise hides.  Tuned: half and twice of it change the three-way error of three
-undeclared tables by +1.0 and -.5 % (docs/benchmarks/constants.md).
 """
 
 OUTSIDE = 5.2
@@ -88,13 +82,14 @@ exceeds it once in 60 000 histograms.  A smaller value keeps more ranges wide be
 twice of it change the three-way error of three undeclared tables by -.2 and -1.6 % (docs/benchmarks/constants.md).
 """
 
-FEW_PARTS, MUCH = 2, 0.2
-"""A column has few numbers if noise in eight bins, the widest of `WINDOWS`, may hide more than the fraction `MUCH` of
-them.  Its range is then cut only to a point mass, which fills at most `FEW_PARTS` bins, with more bins beside
-them.  Other cuts could clip numbers that noise hides.  A larger value of either cuts more ranges, and clips more
-such numbers.  Tuned: `FEW_PARTS`: +.7 and 0 %; `MUCH`: +.4 and 0 % of the three-way error of three undeclared
-tables, with half and twice (docs/benchmarks/constants.md).
-"""
+FEW_PARTS = 2
+"""Most bins that a point mass fills.  Derived: a point mass lies in one bin, or on the border of two."""
+
+MUCH = 0.2
+"""A column has few numbers if noise in eight bins, the widest of `WINDOWS`, may hide more than this fraction of them.  Its
+range is then cut only to a point mass, which fills at most `FEW_PARTS` bins, with more bins beside it.  Other cuts could
+clip numbers that noise hides.  A larger value cuts more ranges, and clips more such numbers.  Tuned: half and twice of it
+change the three-way error of three undeclared tables by +.4 and 0 % (docs/benchmarks/constants.md)."""
 
 HIDING = 4.0
 """Noise stddevs: a range is not cut if the noisy count outside exceeds both this many and the fraction `HIDDEN` of
@@ -117,11 +112,6 @@ MOST_VALUES = 32**4
 """Most grid points of a range whose spacing was chosen although noise may hide numbers with a finer one; with more points
 all digits are kept.  32^4 is the resolution of the one-way histogram: on a finer grid a point mass would spread over
 its neighbours.  A safety limit."""
-
-DEVIATIONS = 2.0
-"""Noise stddevs: the count of numbers with finer digits is raised by this many, and the count of all lowered, before they
-are compared by `OFF_DIGITS`.  A larger value keeps more digits, a smaller one moves more numbers.  Tuned; not measured.
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -298,7 +288,7 @@ def may_cut(rows: float, stddev: float) -> bool:
 
     If it cannot, it is not worth its budget.
     """
-    return HARDLY_ANY * rows >= SURELY * stddev
+    return HARDLY_ANY * rows >= LIKELY * stddev
 
 
 def part_bins(values: FloatArray, lower: float, upper: float, *, parts: int) -> FloatArray:
@@ -400,9 +390,9 @@ def spacing_of(counts: NoisyCounts, spacings: Sequence[Fraction], *, width: floa
         return None
     if spacings[needed[-1]] <= width / PARTS:
         return spacings[int(needed[-1])]
-    total = rows.sum() - DEVIATIONS * stddev * math.sqrt(len(rows))
+    total = rows.sum() - LIKELY * stddev * math.sqrt(len(rows))
     for i in range(int(needed[-1]), len(spacings)):
-        finer = rows[i + 1 :].sum() + DEVIATIONS * stddev * math.sqrt(len(rows) - i - 1)
+        finer = rows[i + 1 :].sum() + LIKELY * stddev * math.sqrt(len(rows) - i - 1)
         if finer <= OFF_DIGITS * total:
             return spacings[i] if width <= MOST_VALUES * spacings[i] else None
     return None
@@ -494,7 +484,7 @@ def _surely_filled(counts: NoisyCounts) -> tuple[int, int]:
     """
     most = HARDLY_ANY * counts.rows.sum()
     parts = len(counts.rows)
-    noise = SURELY * counts.stddev * np.sqrt(np.arange(1, parts + 1))
+    noise = LIKELY * counts.stddev * np.sqrt(np.arange(1, parts + 1))
     first, last = (
         int(np.argmin(np.maximum.accumulate(np.cumsum(rows) + noise) <= most))
         for rows in (counts.rows, counts.rows[::-1])

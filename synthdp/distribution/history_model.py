@@ -30,9 +30,9 @@ Allowed = Mapping[tuple[int, str, int], BoolArray | FloatArray]
 """By table, attribute and rank of the row among its parent's, the fraction of each cell that is allowed."""
 
 PROPOSALS = 8
-"""Number of persons drawn for each person wanted when conditions are given; a person is then chosen in proportion to
-the probability of the conditions, given its other values.  A larger number chooses fewer persons twice, but takes
-longer.  Tuned; not measured."""
+"""Number of persons drawn for each person wanted when conditions are given; a person is then chosen in proportion to the
+probability of the conditions, given its other values.  A safety limit of time: a larger number chooses fewer persons
+twice."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

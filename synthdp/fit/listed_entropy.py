@@ -21,8 +21,8 @@ from synthdp.queries.contingency import Shape, project_to_simplex
 
 SPREADS = 2.0 ** np.arange(-12, 3.5, 0.5)
 """Grid of standard deviations for the potentials of one order; `likeliest_spread` picks one of them.  At the least,
-effects of the order have no influence; at the largest, they are followed as closely as noise allows.  Finer steps would
-take time.  Tuned; not measured."""
+effects of the order have no influence; at the largest, they are followed as closely as noise allows.  A numerical
+tolerance: neighbours differ by a factor of sqrt(2), and finer steps would take time."""
 
 FLOOR = 0.1
 """Least count of a code in the margins that the fit starts from, in standard deviations of its noise.  A larger one fills

@@ -25,12 +25,11 @@ from synthdp.queries.contingency import NoisyTable, Shape, cell_index, check_tab
 from synthdp.randomness import Generator
 
 PARTICLES_EACH, FEWEST_PARTICLES = 10, 25_000
-"""Weighted rows drawn per row of the private table, and the number that small tables get, both up to
-`Particles.size`.  With more per row, weights come no nearer to the truth than the noise allows; with fewer in all,
-the cells of a small table would have no rows to weigh.  `PARTICLES_EACH`: tuned: `PARTICLES_EACH`: +.1 and -.1 %;
-`FEWEST_PARTICLES`: -.1 and +.1 % of the three-way error of five tables, with half and twice
-(docs/benchmarks/constants.md).  `FEWEST_PARTICLES`: safety limit.
-"""
+"""Weighted rows drawn per row of the private table, and the number that small tables get, both up to `Particles.size`.
+With fewer in all, the cells of a small table would have no rows to weigh.  PARTICLES_EACH is a tolerance: a cell's
+sampling variance is 1 / PARTICLES_EACH = a tenth of what the table's own rows have as a sample.  FEWEST_PARTICLES is a
+safety limit.  Half and twice of the first change the three-way error of five tables by +.1 and -.1 %, of the second by
+-.1 and +.1 % (docs/benchmarks/constants.md)."""
 
 MOST_SWEEPS = 24
 """Most sweeps when few weighted rows make each one cheap, as tables and products of the same columns converge slowly.
@@ -38,16 +37,14 @@ A safety limit of time.
 """
 
 STEPS = 2
-"""Steps towards the mean products in each sweep; raking to tables in between undoes a little of them.  More come
-nearer to the products in each sweep, which then takes longer.  Tuned: half and twice of it change the three-way
-error of five tables by 0 and 0 % (docs/benchmarks/constants.md).
-"""
+"""Steps towards the mean products in each sweep; raking to tables in between undoes a little of them.  More come nearer
+to the products in each sweep, which then takes longer.  A numerical tolerance: half and twice of it change the three-way
+error of five tables by 0 and 0 % (docs/benchmarks/constants.md)."""
 
 
 BLOCK_CELLS = 4096
-"""Tables are raked in one block if all their columns together have at most this many cells: far fewer than rows, and
-they fit a cache.  Tuned: on Adult (benchmarks/speed/guard.py) 1000 to 16 000 cells take about as long.
-"""
+"""Tables are raked in one block if all their columns together have at most this many cells: far fewer than rows, and they
+fit a cache.  A safety limit of time: on Adult (benchmarks/speed/guard.py) 1000 to 16 000 cells take about as long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -335,8 +332,7 @@ def _potential(model: Graphical, table: NoisyTable) -> FloatArray:
 
 ROWS, MOST_ROWS = 100_000, 300_000
 """Fewest and most rows drawn from a model before they are raked to totals; between, twice the number of the table's
-rows.  More keep the relations of the model better, but take more time and memory.  Tuned; not measured.
-"""
+rows.  More keep the relations of the model better.  Safety limits of time and memory."""
 
 SWEEPS, SETTLED = 500, 1e-9
 """Most rounds of raking, and the largest error of a total, as a fraction of all rows, at which it ends.  Numerical
@@ -349,9 +345,8 @@ moved to the totals exactly later.
 """
 
 SPARE = 1e-3
-"""Fraction of all weight given to rows that are made up where a total has rows and the model has none.  Raking sets it
-right where totals ask for more; a larger one would disturb the model more.  Tuned; not measured.
-"""
+"""Fraction of all weight given to rows that are made up where a total has rows and the model has none.  A numerical
+tolerance: raking to one table of totals gives the same weights for any fraction, and to several nearly so."""
 
 
 def raked_exactly(

@@ -28,9 +28,8 @@ TREE_CELLS = 2e5
 """Most cells of the junction tree that is fitted to public pairs.  A safety limit of memory."""
 
 MODEL_ROWS = 50_000
-"""Number of rows drawn from the junction tree of public pairs.  Tuned: 30 000 and 100 000 differ by less than a
-hundredth.
-"""
+"""Number of rows drawn from the junction tree of public pairs.  A safety limit of time: errors by 30 000 and 100 000
+differ by less than a hundredth."""
 
 MOST_PAIRS = 400
 """Most pairs of columns that the drawn rows are raked to, those farthest from independence.  A safety limit of time."""
@@ -39,8 +38,8 @@ MOST_CELLS = 2**20
 """Pairs and triples with more cells than this are not used.  A safety limit of memory."""
 
 SWEEPS = 6
-"""Passes over the public pairs when the drawn rows are raked.  More come closer to the pairs, and take more time.
-Tuned together with `MODEL_ROWS` and `MOST_PAIRS`."""
+"""Passes over the public pairs when the drawn rows are raked.  More come closer to the pairs, and take more time.  A
+numerical tolerance."""
 
 RIDGE, RIDGE_PART = 5.0, 1 / 600
 """Ridge of a public pair in the fit, in public rows: RIDGE, but at most the fraction RIDGE_PART of all public rows.

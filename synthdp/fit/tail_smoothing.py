@@ -31,10 +31,9 @@ half and twice of it change pairs in a row of two panels by +2.1 and -3.8 % (doc
 """
 
 RISING = 1e3
-"""Penalty on upward bends within a tail, in the unit of `ROUGHNESS`: rows are assumed to thin out steadily there.  It
-nearly forbids such bends; with a smaller one noise would make bumps.  Tuned: half and twice of it change pairs in
-a row of two panels by +.7 and -.9 % (docs/benchmarks/constants.md).
-"""
+"""Penalty on upward bends within a tail, in the unit of `ROUGHNESS`: rows are assumed to thin out steadily there.  A
+numerical tolerance of a constraint, as such bends are nearly forbidden: half and twice of it change pairs in a row of two
+panels by +.7 and -.9 % (docs/benchmarks/constants.md)."""
 
 LOWEST, HIGHEST = -12.0, 12.0
 """Bounds on the logarithms of cells' counts, where counts are in stddevs of the noise.  A numerical tolerance."""

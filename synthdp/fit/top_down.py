@@ -203,8 +203,8 @@ SETTLED = 1e-7
 """The projections stop when every sum is met to this fraction of all rows.  A numerical tolerance."""
 
 TOGETHER = 10
-"""Number of parents whose tables one linear program rounds to whole numbers.  More parents make each program slower, fewer
-make more programs.  Tuned; not measured."""
+"""Number of parents whose tables one linear program rounds to whole numbers.  A safety limit of time: each parent's own
+part of the program is the same."""
 
 WHOLE = 1e-9
 """A number this close to a whole number counts as whole.  A numerical tolerance."""

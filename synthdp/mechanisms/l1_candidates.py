@@ -32,9 +32,8 @@ TREE_CELLS = 400_000
 """Most cells of the junction tree that candidate rows are drawn from.  A safety limit of memory."""
 
 TREE_SWEEPS = 8
-"""Passes of the junction tree's fit, whose rows are fitted again anyway.  Tuned: 5, 8 and 20 give fifteen columns of
-Adult errors of .0784, .0775 and .0785, four releases each.
-"""
+"""Passes of the junction tree's fit, whose rows are fitted again anyway.  A numerical tolerance: 5, 8 and 20 give fifteen
+columns of Adult errors of .0784, .0775 and .0785, four releases each."""
 
 PAIRS_PER_COLUMN = 4
 """At most this many pairs per column are tried for the junction tree, the pairs that tell most.  A safety limit of time."""

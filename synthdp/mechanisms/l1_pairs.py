@@ -29,9 +29,8 @@ CHUNK = 5000
 """Support points whose features are a dense matrix in memory at once.  A safety limit: 200 MB for 5000 products."""
 
 DENSE = 0.2
-"""Fraction of nonzero features above which a dense matrix is used instead of a sparse one.  Tuned: a sparse product
-takes about five times as long for each stored feature.
-"""
+"""Fraction of nonzero features above which a dense matrix is used instead of a sparse one.  A safety limit of time: a
+sparse product takes about five times as long for each stored feature, and 1 / 5 = DENSE."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -102,9 +101,8 @@ class NoisyAverages:
 
 
 EVALUATIONS = 150
-"""Evaluations of the objective when one pair's table is fitted.  Tuned: 60 and 200 give ten columns of Adult the same
-error (.185 and .186); less noise needs more of them.
-"""
+"""Evaluations of the objective when one pair's table is fitted.  A numerical tolerance: 60 and 200 give ten columns of
+Adult the same error (.185 and .186); less noise needs more of them."""
 
 
 PULLING = 0.99

@@ -36,9 +36,8 @@ INSIDE = 2.0
 """Assumed noise of a fine bin's count, as a multiple of the first histogram's.  Derived: `OneWayTree.deep`."""
 
 SWEEPS = 8
-"""Passes over all noisy tables when public rows are raked to them.  Tuned: by 4 the three-way error is within a
-hundredth of that by 16.
-"""
+"""Passes over all noisy tables when public rows are raked to them.  A numerical tolerance: by 4 the three-way error is
+within a hundredth of that by 16."""
 
 ONE_WAY_RIDGE = 0.05
 """How closely rows are raked to one-way marginals: the ridge, in multiples of their error; smaller is closer.  Derived:
@@ -46,7 +45,7 @@ equal to the ridge of the fit without public rows."""
 
 FIRST_SWEEPS = 3
 """Passes over the one-way marginals before public relations are compared with noisy tables of several columns.  More
-passes bring the margins of public rows nearer to the noisy ones, but take longer.  Tuned; not measured."""
+bring the margins of public rows nearer to the noisy ones, but take longer.  A numerical tolerance."""
 
 ALONE, LEAST_ALONE = 0.5, 0.005
 """Fraction of the fitted rows that come from a model of the noisy answers without public rows.  It is ALONE times the

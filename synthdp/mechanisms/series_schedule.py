@@ -20,10 +20,8 @@ choose by, and fewer periods left.  Tuned: choosing in the first period alone lo
 periods gains.
 """
 
-FEWEST = 4
-"""Series of fewer periods choose their tables only once.  With fewer, hardly a period is left for the second choice.
-Tuned; not measured.
-"""
+FEWEST = CHOSEN_AGAIN + 1
+"""Series of fewer periods choose their tables only once.  Derived: at least one period follows the second choice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,8 +35,7 @@ at epsilon 1, values of .1, .3 and 1 give errors of .0327, .0308, .0313 (other p
 
 BINS = 32
 """Most equal bins of a numeric column in queries that are named by columns alone.  More answer finer questions, with
-fewer rows in a bin against the same noise.  Tuned; not measured.
-"""
+fewer rows in a bin against the same noise.  A convention: as many as `bins` of a release by default."""
 
 WorkloadSpec: TypeAlias = Marginal | Marginals | str | Iterable[Marginal | Sequence[str] | str]
 """Sets of columns by name: marginals, sets of column names, or a list of either."""

@@ -32,7 +32,8 @@ WHO = ("train", "synthetic", "holdout")
 
 BINS = 32
 """Coarse cells of a column of numbers, at most; quantiles of the synthetic column bound them.  The membership attack
-counts rows in these cells.  More cells tell more about a row, but most are then empty.  Tuned; not measured."""
+counts rows in these cells.  More cells tell more about a row, but most are then empty.  A convention: as many as `bins`
+of a release."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -150,9 +150,9 @@ NEARLY_ALL = 0.95
 """Fraction of different values among a column's values from which the column counts as an identifier of rows.  Less
 would leave out columns with many values; more keeps identifiers as levels.  A tolerance."""
 
-FEW_ROWS = 20
-"""Rows below which a column never counts as an identifier, because few values rarely repeat.  Fewer would leave out
-columns of small tables; more would keep identifiers as levels.  Tuned; not measured."""
+FEW_ROWS = round(1 / (1 - NEARLY_ALL))
+"""Rows below which a column never counts as an identifier, because few values rarely repeat.  Derived: from this many
+rows on, `NEARLY_ALL` allows a value that repeats, so the column says more than that all its values differ."""
 
 
 @runtime_checkable

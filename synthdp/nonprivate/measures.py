@@ -37,8 +37,8 @@ PROPENSITY_ROWS = 20_000
 """Random rows of each table on which the propensity model is trained, at most.  A safety limit of time."""
 
 FEW_SLOPES = 200
-"""Slopes of the propensity model up to which Newton's method is used.  With more slopes a quasi-Newton method takes
-less time, and with fewer it takes more.  Tuned; not measured."""
+"""Slopes of the propensity model up to which Newton's method is used.  A safety limit of time: the optimum is the same,
+and with more slopes a quasi-Newton method takes less time."""
 
 KERNEL_ROWS = 50_000
 """Random rows of each table that kernel queries use, at most: sampling errors stay below about 0.01.  A safety limit of

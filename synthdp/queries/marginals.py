@@ -39,8 +39,8 @@ MOST_CELLS = 65_536
 safety limit of memory."""
 
 FEW_TABLES = 2
-"""Up to this many tables are summed from a larger one one by one; more are summed together by matrix products.  The counts
-are the same.  Tuned for speed; not measured."""
+"""Up to this many tables are summed from a larger one one by one; more are summed together by matrix products.  A safety
+limit of time: the counts are the same."""
 
 SLAB = 1 << 20
 """Rows counted at a time, so that packed columns of all of them are never in memory.  A safety limit of memory."""

@@ -21,18 +21,17 @@ from synthdp.randomness import Generator
 
 FEWEST_AT_ONCE, MOST_AT_ONCE = 4, 64
 """Limits on the number of row pairs in one batch; all pairs of a batch are decided from the same counts.  Between the
-limits a batch has half the cells of a mean table.  Tuned: tables of 4 cells (NLTCS) lose a third of the gain with 32
-pairs at once; tables of 50 and more lose 2 % with 64."""
+limits a batch has half the cells of a mean table.  FEWEST_AT_ONCE is a safety limit of time, MOST_AT_ONCE a tolerance:
+tables of 4 cells (NLTCS) lose a third of the gain with 32 pairs at once; tables of 50 and more lose 2 % with 64."""
 
 FEWEST_CELLS = 1000
 """A table with more cells than this and more cells than row pairs is not balanced, since few of its cells would occur
-twice.  A larger value takes time for such cells; a smaller one leaves out tables of small samples.  Tuned; not
-measured."""
+twice.  A safety limit of time for samples of few rows."""
 
 CELLS_A_DECISION = 8
-"""Rows are not halved if two-column tables have more than this many cells for each pair of rows to decide.  Tuned: at 13
-cells a pair, halving takes 5 % off the error of these tables but as long as the fit; at 2 cells it takes off a third.
-"""
+"""Rows are not halved if two-column tables have more than this many cells for each pair of rows to decide.  A safety
+limit of time: at 13 cells a pair, halving takes 5 % off the error of these tables but as long as the fit; at 2 cells it
+takes off a third."""
 
 DECISIONS_A_CELL = 4
 """A three-column table is balanced if there are at least this many row pairs for each of its cells.  With fewer
@@ -41,8 +40,8 @@ three-way error of five tables by -.1 and +.1 % (docs/benchmarks/constants.md).
 """
 
 LOOKS = 1
-"""Number of times that the decisions of the last halving are revised. Each revision takes as long as the halving.
-Tuned: a second revision would take only 1 to 2 % more off the error."""
+"""Number of times that the decisions of the last halving are revised.  Each revision takes as long as the halving.  A safety
+limit of time: a second revision would take only 1 to 2 % more off the error."""
 
 WORK, WORK_OF_TRIPLES = 30_000_000, 2_000_000
 """Most table cells that all halvings look up together (about 0.3 seconds), and most for three-column tables. Samples of
@@ -54,19 +53,18 @@ MOST_CELLS, REMEMBERED = 2**24 - 1, 5_000_000
 (derived).  Second, the most cell numbers that are stored to revise decisions, 80 MB.  A safety limit of memory."""
 
 NUMBERED = 150_000
-"""Number of cell numbers that are computed in one block, about what a processor's cache holds.  More would leave the
-cache, fewer would make many small products.  Tuned; not measured."""
+"""Number of cell numbers that are computed in one block, about what a processor's cache holds.  A safety limit of time:
+the rows are the same."""
 
 WORK_OF_ROW = 15
-"""Time to draw and sort one row, in cell lookups.  It limits the halvings of tables with few columns.  Tuned; not
-measured."""
+"""Time to draw and sort one row, in cell lookups.  A safety limit of time with `WORK`: it limits the halvings of tables
+with few columns."""
 
 MOST_HALVINGS, MOST_INSIDE = 3, 2
 """Most halvings in all, and most halvings at the end that also balance intervals inside coarse bins.  A later halving
-halves the imbalance of an earlier one, so one more gains little, for twice the rows.  Tuned: `MOST_HALVINGS`: +.5
-and -.1 %; `MOST_INSIDE`: 0 and 0 % of the three-way error of five tables, with half and twice
-(docs/benchmarks/constants.md).
-"""
+halves the imbalance of an earlier one, so one more gains little, for twice the rows.  Safety limits of time: half and
+twice of `MOST_HALVINGS` change the three-way error of five tables by +.5 and -.1 %, of `MOST_INSIDE` by 0 and 0 %
+(docs/benchmarks/constants.md)."""
 
 MOST_BALANCE = 16.0
 """Largest value of the ``balance`` parameter: at most this many times the usual time is spent.  A safety limit."""

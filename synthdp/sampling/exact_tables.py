@@ -22,12 +22,12 @@ limit of time."""
 
 EXCHANGES, AT_ONCE = 40, 12
 """EXCHANGES is the largest number of rounds in which pairs of rows exchange a value.  In a round at most one in AT_ONCE
-rows of a stratum does: gaps are counted once a round, so more would overshoot.  Tuned: by
-`benchmarks/utility/places.py`."""
+rows of a stratum does: gaps are counted once a round, so more would overshoot.  A safety limit of time, and a numerical
+tolerance; both from `benchmarks/utility/places.py`."""
 
 CANDIDATES = 24
-"""Number of random rows that are compared for each move.  More rows find a better one, and take more time.  Tuned: by
-`benchmarks/utility/places.py`."""
+"""Number of random rows that are compared for each move.  A safety limit of time: more rows find a better one
+(`benchmarks/utility/places.py`)."""
 
 TEMPER = 0.5
 """Factor on the sum of log ratios of several column pairs, which partly say the same.  Tuned: by

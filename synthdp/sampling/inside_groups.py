@@ -26,11 +26,10 @@ ROWS = 20_000
 """Most rows from which the correlations of bins are estimated.  A safety limit of time."""
 
 LEAST_LOST = 0.02
-"""Smallest loss of correlation for which a column is reordered.  The loss is the correlation of two columns' scores
-times the fraction that their bins do not show, which independent draws inside bins lose.  A smaller value reorders
-more columns, for a smaller gain.  Tuned: half and twice of it change the three-way error of five tables by 0 and 0
-% (docs/benchmarks/constants.md).
-"""
+"""Smallest loss of correlation for which a column is reordered.  The loss is the correlation of two columns' scores times
+the fraction that their bins do not show, which independent draws inside bins lose.  A tolerance: a smaller value reorders
+more columns, for a smaller gain.  Half and twice of it change the three-way error of five tables by 0 and 0 %
+(docs/benchmarks/constants.md)."""
 
 MOST_COLUMNS, WORK = 32, 3_000_000
 """Most columns that are reordered together, and most scores (rows times columns) that are drawn, which takes about a

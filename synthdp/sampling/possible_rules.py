@@ -16,9 +16,9 @@ from synthdp.randomness import generator
 from synthdp.sampling.database_model import DatabaseModel, format_of_database
 
 TRIED = 400
-"""Number of persons that are drawn to check the rules, with all bins equally likely.  The rules are refused if rows of
-a table are drawn and no row satisfies them.  Fewer would refuse rules that are rarely obeyed; more take time.  Tuned;
-not measured."""
+"""Number of persons that are drawn to check the rules, with all bins equally likely.  The rules are refused if rows of a
+table are drawn and no row satisfies them.  A safety limit of time: rules that one person in a hundred obeys are refused
+with probability .99^TRIED = 2 %."""
 
 
 def check_rules(layout: Layout) -> None:

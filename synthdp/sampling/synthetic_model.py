@@ -42,8 +42,8 @@ REPLACEMENTS = 30
 copies of valid rows.  A safety limit of time."""
 
 HOPELESS = 3
-"""Number of replacement rounds without any valid row after which rows are drawn from the rules alone.  More wait longer
-for a model that may have no valid row; fewer give up models that have some.  Tuned; not measured."""
+"""Number of replacement rounds without any valid row after which rows are drawn from the rules alone.  A safety limit of
+time: more wait longer for a model that may have no valid row; fewer give up models that have some."""
 
 FEWEST_REPLACED = 100
 """Smallest number of rows that are drawn to replace invalid rows.  A safety limit: fewer rows would take as much

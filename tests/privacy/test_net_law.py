@@ -11,9 +11,9 @@ from small_worlds import all_tables, answers, curator_of, labelled_table, labell
 
 from synthdp import PureDP
 from synthdp.domain.domain import universe
+from synthdp.mechanisms.row_count import MISFIT_SHARE
 from synthdp.privacy import noise
 from synthdp.queries.linear import CellQueries
-from synthdp.works.net.listed_cells import MISFIT_SHARE
 from synthdp.works.net.net import NetMechanism, NetScores, multisets
 
 SCHEMA, DOMAIN = labelled_world(3)

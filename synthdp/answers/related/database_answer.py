@@ -52,8 +52,8 @@ NOTHING = "no synthetic row meets the conditions of this question, so it has no 
 """Error text for a question whose conditions no synthetic row meets."""
 
 BLOCKS = 12
-"""Number of parts of the drawn persons; the spread of the parts' answers gives the sampling error.  More make the error
-surer, but leave a part few persons, so that answers are undefined.  Tuned; not measured."""
+"""Number of parts of the drawn persons; the spread of the parts' answers gives the sampling error.  A part of few persons
+has undefined answers.  A tolerance: the relative error of a stddev from 12 parts is 1 / sqrt(2 (BLOCKS - 1)) = 21 %."""
 
 
 def answer(

@@ -19,6 +19,8 @@ import numpy as np
 from scipy import sparse
 
 from synthdp.answers.bootstrap import root_mean_square
+from synthdp.answers.misspecification import MAX_TREND_FACTOR, TRIPLES
+from synthdp.answers.random_functions import RANK
 from synthdp.answers.related.drawn import Drawn, within_cells
 from synthdp.answers.related.known import Measured, MeasuredDatabase
 from synthdp.arrays import FloatArray, IntArray, Sparse
@@ -37,10 +39,6 @@ FEWEST = 1_000
 """Fewest persons in the pool, even if they have more rows than POOL_ROWS. With fewer persons the sampling error of the
 pool would dominate the errors that it estimates. A safety limit."""
 
-RANK = 4
-"""Number of products of random functions in a random relation of two attributes.  Real relations need few functions; more
-also take more time.  Tuned; not measured."""
-
 SWEEPS, NEWTON_STEPS = 6, 4
 """Passes over all tables, and Newton steps in each pass, when a replicate is fitted.  A safety limit of time."""
 
@@ -48,14 +46,8 @@ GENTLE = 0.3
 """Largest relative stddev of persons' weights by random relations.  Stronger relations are scaled down, and their effect
 on an answer is scaled up again, as if it were proportional.  A numerical tolerance."""
 
-TRIPLES, MOST_TRIPLES = 0.5, 40
-"""TRIPLES is the assumed strength of three-attribute relations, as a fraction of the mean strength of pairs.  A larger
-value makes intervals wider than needed, a smaller one makes them miss the truth (tuned; not measured).  MOST_TRIPLES is
-the largest number of triples in each replicate, a safety limit of time."""
-
-GOING_ON = 2.0
-"""Upper end of the uniform factor on the slope of a density inside a bin, which adjacent bins predict; its lower end is 0.
-So the slope is between none and twice the predicted one.  Tuned; not measured."""
+MOST_TRIPLES = 40
+"""Largest number of random relations of three attributes in each replicate.  A safety limit of time."""
 
 UNEVEN = 0.2
 """Stddev of an additional random slope inside a bin: the relative change of the density from the bin's middle to its end.
@@ -254,7 +246,7 @@ def _within(drawn: Drawn, rng: Generator, size: int) -> FloatArray:
         count = np.bincount(rows[name]).astype(np.float64)
         beside = np.append(count[1:], 0) - np.append(0, count[:-1])
         slope = np.clip(beside / np.maximum(4 * count, 1.0), -1.0, 1.0)[:, None]
-        slopes = slope * rng.uniform(0, GOING_ON, size) + UNEVEN * rng.standard_normal((len(count), size))
+        slopes = slope * rng.uniform(0, MAX_TREND_FACTOR, size) + UNEVEN * rng.standard_normal((len(count), size))
         owner = persons.ancestor(i, 0) if i else np.arange(len(persons))
         into: Sparse = sparse.csr_array((place, (owner, rows[name])), shape=(len(persons), len(count)))
         change += into @ slopes

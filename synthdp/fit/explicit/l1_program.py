@@ -177,14 +177,13 @@ class Columns:
 
 
 MULTIPLES = (30.0, 10.0, 3.0)
-"""Temperatures of the descent's path from the prior towards the fit, as multiples of the final temperature.  Tuned:
-docs/mechanisms/l1-fit.md.
-"""
+"""Temperatures of the descent's path from the prior towards the fit, as multiples of the final temperature.  A numerical
+tolerance: other paths end at the same optimum, later or sooner (docs/mechanisms/l1-fit.md)."""
 
 PATH_SHARE, ROUND_SHARE, ROUNDS = 1 / 20, 1 / 5, 5
 """Descent steps as fractions of all evaluations: PATH_SHARE at each temperature of the path, ROUND_SHARE before each
-linear program (15 and 60 of 300); and ROUNDS, the most programs.  Tuned: docs/mechanisms/l1-fit.md.
-"""
+linear program (15 and 60 of 300); and ROUNDS, the most programs.  Safety limits of time: a program ends earlier at `GAP`
+(docs/mechanisms/l1-fit.md)."""
 
 MIN_EVALUATIONS, MAX_EVALUATIONS, MAX_PRODUCTS = 60, 300, 2e10
 """Fewest and most evaluations of the objective; between, as many as make MAX_PRODUCTS multiplications, about ten
@@ -206,7 +205,7 @@ time.
 
 GAP, LARGE_GAP = 0.05, 0.25
 """Gaps between objective and proven bound, as multiples of the noise level: at most GAP ends a fit, above LARGE_GAP a
-warning says so.  Tuned: the optimum is no nearer to the truth than the noise; see docs/mechanisms/l1-fit.md.
+warning says so.  Numerical tolerances: the optimum is no nearer to the truth than the noise (docs/mechanisms/l1-fit.md).
 """
 
 ROUNDING = 1e-6

@@ -15,13 +15,12 @@ from synthdp.mechanisms.adaptive.column_tree import OneWay
 from synthdp.mechanisms.adaptive.smoothing import smoothed
 
 PLACES = 40
-"""Grid points tried for each of a law's two parameters in one round of the search.  Tuned: the best of three rounds is
-within a thousandth of a step."""
+"""Grid points tried for each of a law's two parameters in one round of the search.  A numerical tolerance: the best of
+three rounds is within a thousandth of a step."""
 
 ZOOMS = 3
-"""Rounds of the grid search for a law's parameters; each searches a range a tenth as wide around the best so far.
-Tuned together with `PLACES`.
-"""
+"""Rounds of the grid search for a law's parameters; each searches a range a tenth as wide around the best so far.  A
+numerical tolerance, with `PLACES`."""
 
 SAMPLE = 1.0
 """Variance of a true count around its expectation under the declared law, as a multiple of that expectation.  Derived:

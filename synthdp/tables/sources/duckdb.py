@@ -36,8 +36,7 @@ from synthdp.tables.sql.catalogue import identities
 from synthdp.tables.sql.links import DuckDBLink
 
 SETS_A_QUERY = 40
-"""Marginals that one SQL query counts in one pass over the rows.  More take fewer passes, and more memory in one.
-Tuned; not measured."""
+"""Marginals that one SQL query counts in one pass over the rows.  A safety limit of memory: more take fewer passes."""
 
 MOST_LEVELS = 256
 """Most levels of a column that is translated to SQL, where each is a comparison; with more, rows are counted here.  A

@@ -16,8 +16,8 @@ from synthdp.tables.sql.encoding import WORDS, Stages, encoded, stages_of
 from synthdp.tables.sql.types import NAMES, SelectedColumn, quoted, quoted_table
 
 BINS = 8
-"""Bins of an ordered column in the example statement that counts; a release chooses bins from its noisy answers. More
-would only make the example longer. Tuned; not measured."""
+"""Bins of an ordered column in the example statement that counts; a release chooses bins from its noisy answers.  A
+convention: more would only make the example longer."""
 
 TRIED = frozenset({"sqlite", "mysql"})
 """Databases without SQL encoding that tests have really queried; for others the output says that nobody has."""

@@ -22,17 +22,13 @@ from synthdp.fit.explicit.problem import FitProblem
 from synthdp.fit.out_of_domain import MIN_IN_DOMAIN
 from synthdp.measurements import Measurements, beyond_noise
 from synthdp.mechanisms.cell_model import design, weighted_averages
-from synthdp.mechanisms.row_count import RowCount, part_left, row_total
+from synthdp.mechanisms.row_count import MISFIT_SHARE, RowCount, part_left, row_total
 from synthdp.privacy.loss import PrivacyLoss
 from synthdp.queries.composed import FittingRows
 from synthdp.queries.linear import Total
 from synthdp.queries.norms import Norms
 from synthdp.queries.protocol import LinearQueries
 from synthdp.queries.trigonometric import TensorBasis
-
-MISFIT_SHARE = 0.05
-"""Share of the budget for counting out-of-domain rows, after the row count is paid for. More would tell their number
-better, and add noise to all other answers. Tuned; not measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -30,6 +30,7 @@ from synthdp.measurements import Measurements, NoiseLaw
 from synthdp.mechanisms.cell_model import CellModel, check_listed
 from synthdp.mechanisms.preflight import salvaged
 from synthdp.mechanisms.protocol import HasPrivacyCost, left_out
+from synthdp.mechanisms.row_count import MISFIT_SHARE
 from synthdp.mechanisms.workload import WorkloadSpec, marginals_on, tables_of
 from synthdp.privacy.loss import ApproxDP, Remaining, Spend
 from synthdp.queries.contingency import NoisyTable
@@ -233,9 +234,6 @@ LEAST_MARGIN = 1e-6
 """Least weight of a column's value in the weights that the fit starts from, because a weight of 0 could not grow. A
 numerical tolerance."""
 
-MISFIT_SHARE = 0.05
-"""Share of the spend for counting the in-domain rows, where columns can be out of domain.  More would tell their number
-better, and add noise to the parities.  Tuned; not measured."""
 
 MAX_ENTRIES = 2**26
 """Most entries (parities times cells) of the linear program's matrix. A safety limit of memory: 512 MiB of 64-bit

@@ -37,7 +37,7 @@ from synthdp.schema.schema import Schema
 from synthdp.works.polynomials.binarized import Binarized, marginal_estimate, marginal_labels, symmetric_query
 from synthdp.works.polynomials.conjunctions import SymmetricQuery
 from synthdp.works.polynomials.parities import Parities
-from synthdp.works.polynomials.polynomials import krawtchouk, optimal_coefficients, ranks, subsets_of
+from synthdp.works.polynomials.polynomials import NOISE_WEIGHT, krawtchouk, optimal_coefficients, ranks, subsets_of
 from synthdp.works.polynomials.submodular import SubmodularQuery, submodular_average
 
 MAX_ENTRIES = 30_000_000
@@ -227,10 +227,6 @@ def _some(size: int, count: int, rng: Generator) -> IntArray:
 
 MAX_TABLE_LITERALS = 10
 """Most literals of a query whose 2^k truth assignments are listed. A safety limit."""
-
-NOISE_WEIGHT = 2.0
-"""Price of one stddev of noise, in units of bias, when a polynomial is chosen. More takes lower degrees, with less
-noise and more bias. Tuned; not measured."""
 
 
 class ParityMoments(NamedTuple):

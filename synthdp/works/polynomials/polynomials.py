@@ -20,6 +20,10 @@ from synthdp.checks import check_whole
 from synthdp.errors import SolverFailedError
 from synthdp.fit.explicit.linear_program import optimum
 
+NOISE_WEIGHT = 2.0
+"""Price of one stddev of noise, in units of bias, when a polynomial is chosen for an answer.  Derived: half the width of
+a 95 % interval is the bound on the bias plus 1.96 stddevs, so that nearly the narrowest interval is chosen."""
+
 _NEGLIGIBLE = 1e-9
 """Prices of a coefficient, error per unit of its size, below this value are 0 in the linear program. They are beyond a
 solver's precision. A numerical tolerance."""

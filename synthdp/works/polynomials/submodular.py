@@ -21,7 +21,7 @@ from synthdp.errors import ParameterError
 from synthdp.mechanisms.estimate import Estimate
 from synthdp.schema.columns import Level
 from synthdp.works.polynomials.conjunctions import Literals, SymmetricQuery, symmetric
-from synthdp.works.polynomials.polynomials import optimal_coefficients
+from synthdp.works.polynomials.polynomials import NOISE_WEIGHT, optimal_coefficients
 
 if TYPE_CHECKING:
     from synthdp.works.polynomials.parity_summary import ParitySummary
@@ -145,11 +145,6 @@ def _check_concave(values: Sequence[float]) -> None:
         raise ParameterError(
             "function must be concave: each further true literal of a set must add no more than the one before"
         )
-
-
-NOISE_WEIGHT = 2.0
-"""Price of one stddev of noise, in units of bias, when a block's polynomial is chosen.  More takes lower degrees, with
-less noise and more bias.  Tuned; not measured."""
 
 
 def submodular_average(summary: ParitySummary, query: SubmodularQuery) -> Estimate:

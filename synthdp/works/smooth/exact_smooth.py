@@ -41,12 +41,12 @@ MAX_AVERAGES = 20_000
 """Most averages that a fit on the grid takes; degrees that are not set are lowered to stay below. A safety limit."""
 
 ENOUGH = 0.25
-"""L1 objective, as a multiple of what noise alone would give, at which column generation stops. Less fits noise, and
-takes more rounds. Tuned; not measured."""
+"""L1 objective, as a multiple of what noise alone would give, at which column generation stops.  A numerical tolerance:
+less fits noise, and takes more rounds."""
 
 SPARE_POINTS = 5000
-"""Random grid points that are weighed instead, if column generation fails after the averages were paid for. More meet
-the averages better, and take more time and memory. Tuned; not measured."""
+"""Random grid points that are weighed instead, if column generation fails after the averages were paid for.  A safety
+limit of time and memory: more meet the averages better."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,8 +26,8 @@ from synthdp.works.smooth.chebyshev import DENOMINATOR
 from synthdp.works.smooth.support import Synthesised, fit_support, pointed_cells, smooth_domain
 
 CANDIDATES, GRID = 10_000, 64
-"""Defaults of C, the number of random grid points, and of N, the grid points per column.  More of either meet the averages
-better, and take more time.  Tuned; not measured."""
+"""Defaults of C, the number of random grid points, and of N, the grid points per column.  More of either meet the
+averages better.  Safety limits of time."""
 
 FUNCTIONS = 100
 """Default of R, the number of random functions, if there are as many.  A convention: the slides' choice."""

@@ -23,7 +23,7 @@ from synthdp.fit.averages import averages_in_domain, out_of_domain_shares, out_o
 from synthdp.fit.explicit.moment_fits import chebyshev_moments, product_max_entropy
 from synthdp.fit.explicit.registry import AUTO
 from synthdp.measurements import Measurements
-from synthdp.mechanisms.row_count import RowCount
+from synthdp.mechanisms.row_count import MISFIT_SHARE, RowCount
 from synthdp.privacy.calibration import calibrate
 from synthdp.privacy.loss import PrivacyLoss, Remaining, Spend
 from synthdp.privacy.neighbors import Adjacency
@@ -36,16 +36,16 @@ from synthdp.works.smooth.chebyshev import DENOMINATOR, AverageMoment, moments_s
 from synthdp.works.smooth.support import CELLS, Synthesised, fit_support, smooth_domain
 
 NODES = 201
-"""Cells of a column's density, at equal angles, if the column has more than `FEW_POINTS` grid points.  More cells would
-show no more than its few moments determine, and take more time.  Tuned; not measured."""
+"""Cells of a column's density, at equal angles, if the column has more than `FEW_POINTS` grid points.  A numerical
+tolerance: more cells would show no more than its few moments determine."""
 
 FEW_POINTS = 512
 """Most grid points of a column whose density has a cell for each; with more points it has `NODES` cells.  A safety limit
 of time."""
 
 DEGREES = (2, 3, 4, 6, 8, 12, 16, 24, 32)
-"""Total degrees that a plan may choose as the largest of its moments.  Steps between them save trials.  Tuned; not
-measured."""
+"""Total degrees that a plan may choose as the largest of its moments.  A numerical tolerance: the steps between them save
+trials."""
 
 TOO_NOISY = 0.1
 """Noise stddev of an average (at most 1 in size) above which second moments are measured only as a mean over columns.  A
@@ -60,9 +60,6 @@ MEANS_SHARE = 0.8
 """Share of the budget for the columns' means if second moments are measured as a mean over columns.  A larger one makes
 means more accurate and the spread less.  Tuned; not measured."""
 
-MISFIT_SHARE = 0.05
-"""Share of a measurement's budget for counting out-of-domain rows, if counting them together with the moments would add
-more noise.  A larger one makes their number more accurate, and adds noise to the moments.  Tuned; not measured."""
 
 LEAST_CELLS = 2**12
 """Least cells per column on which the private table is read, also for few rows.  Fewer round values more coarsely.  A
@@ -70,11 +67,9 @@ safety limit."""
 MAX_MOMENTS = 5000
 """Most moments that a plan may measure.  A safety limit of time."""
 CANDIDATES = 4000
-"""Least number of support points that are drawn.  More points meet the moments better, and take more time.  Tuned; not
-measured."""
+"""Least number of support points that are drawn.  A safety limit of time: more points meet the moments better."""
 CANDIDATES_PER_MOMENT = 10
-"""Support points per moment.  Fewer leave the fit too little choice to meet all moments; more take more time.  Tuned; not
-measured."""
+"""Support points per moment.  Fewer leave the fit too little choice to meet all moments.  A safety limit of time."""
 MOST_CANDIDATES = 20_000
 """Most support points that are drawn.  A safety limit of time."""
 _STEEPEST = 500.0

@@ -34,11 +34,11 @@ MAX_NODES = 2**25
 """Most nodes at which a query is evaluated, over all columns. A safety limit of memory: 256 MiB of 64-bit numbers."""
 
 _LEAST_NODES = 4096
-"""Default number of nodes over all columns, before the minimum of twice the degrees per column. More evaluate a query
-that is less smooth more exactly, and take more time. Tuned; not measured."""
+"""Default number of nodes over all columns, before the minimum of twice the degrees per column.  A numerical tolerance:
+more evaluate a query that is less smooth more exactly, and take more time."""
 _SEPARABLE_NODES = 128
-"""Least default number of nodes per column for separable queries, which need no product of nodes. More evaluate sharper
-queries more exactly, and take more time. Tuned; not measured."""
+"""Least default number of nodes per column for separable queries, which need no product of nodes.  A numerical tolerance:
+more evaluate sharper queries more exactly, and take more time."""
 _POINTS_AT_ONCE = 2**18
 """Most points at which a query is evaluated in one call. A safety limit of memory."""
 _NUMBERS_AT_ONCE = 2**22

@@ -24,8 +24,8 @@ NEARLY = 0.05
 percent only."""
 
 MAX_ORDER = 8
-"""Largest order of derivatives that bounds use: beyond, constants grow faster than the bounds fall. More only takes
-time. Tuned; not measured."""
+"""Largest order of derivatives that bounds use: beyond, constants grow faster than the bounds fall.  A safety limit of
+time."""
 
 
 def class_accuracy(

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import arrays
 
+from synthdp.fit import person_shrinkage
 from synthdp.fit.person_shrinkage import towards
 from synthdp.fit.tail_smoothing import smoothed
 from synthdp.mechanisms.related.attribute_columns import by_period
@@ -148,3 +149,14 @@ def test_whatever_noise_says_a_table_is_finite_and_at_least_nothing(
     found = towards(noisy, expected, stddev, ordered=ordered)
     assert np.isfinite(found).all()
     assert (found >= 0).all()
+
+
+@pytest.mark.parametrize(
+    ("ordered", "same"), [((2, 7), True), ((7, 2), True), ((2, 2), True), ((3, 3), False), ((3, 7), False)]
+)
+def test_with_two_groups_association_and_closeness_are_one_pattern(
+    ordered: tuple[int, int], same: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(person_shrinkage, "LEAST_GROUPS", 2)
+    association, closeness, *_ = person_shrinkage.features(ordered, ordered, same=False)
+    assert np.allclose(np.ptp(association - closeness), 0) == same

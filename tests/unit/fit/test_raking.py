@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from joint_tables import joint_table, margin
 
+from synthdp.distribution.explicit import Explicit
 from synthdp.errors import ParameterError
 from synthdp.fit import raking
 from synthdp.fit.consistency import centred
@@ -210,3 +211,16 @@ def test_noise_in_an_interaction_that_is_known_alone_is_not_followed():
     assert strengths[0] == pytest.approx(60.0, abs=2.0)
     assert 10 < strengths[1] < 50
     assert strengths[2] < 3
+
+
+@pytest.mark.parametrize("spare", [1e-6, 0.3])
+def test_rows_that_a_total_needs_have_its_count_whatever_their_weight_was_at_first(spare, monkeypatch):
+    totals = [((0, 2), np.array([0.0, 600.0, 900.0, 500.0]))]
+    first = np.array([[0, 0, 1], [0, 1, 1], [1, 2, 0], [1, 0, 0]])  # no row has the last cell of the totals
+    rows = Explicit(shape=SHAPE, codes=first, weights=np.full(4, 0.25))
+    usual = raking.raked_exactly(rows, totals, zeros={}, rng=np.random.default_rng(1))
+    monkeypatch.setattr(raking, "SPARE", spare)
+    other = raking.raked_exactly(rows, totals, zeros={}, rng=np.random.default_rng(1))
+    assert np.allclose(usual.weights, other.weights)
+    found = np.bincount(cell_index(other.codes, SHAPE, (0, 2)), other.weights, minlength=4)
+    assert np.allclose(found, totals[0][1] / totals[0][1].sum())

@@ -9,10 +9,10 @@ from small_worlds import binary_table, binary_world, curator_of, skewed_codes
 
 from synthdp import ZCDP, ApproxDP, PureDP
 from synthdp.errors import ParameterError
+from synthdp.mechanisms.row_count import MISFIT_SHARE
 from synthdp.privacy import noise
 from synthdp.queries.linear import CellQueries
 from synthdp.queries.marginals import Marginals, all_cliques
-from synthdp.works.net.listed_cells import MISFIT_SHARE
 from synthdp.works.net.net import NetMechanism, alpha_net_size, multisets, net_bound, required_size
 
 SCHEMA, DOMAIN = binary_world(2)

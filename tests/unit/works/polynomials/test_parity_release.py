@@ -21,6 +21,7 @@ from synthdp import (
     Schema,
 )
 from synthdp.errors import BudgetExceededError, ParameterError
+from synthdp.works.polynomials import parity_summary
 from synthdp.works.polynomials.conjunctions import conjunction, disjunction, exactly_r, r_of_k, symmetric
 from synthdp.works.polynomials.monomial_release import MonomialRelease
 from synthdp.works.polynomials.parities import Parities
@@ -280,6 +281,20 @@ def test_settings_out_of_range_are_refused():
         release.output.answer(QUERIES[0], evaluator="best")
     with pytest.raises(ParameterError, match="confidence"):
         release.output.answer(QUERIES[0], evaluator="interval", confidence=1.0)
+
+
+@pytest.mark.parametrize("rho", [0.0003, 0.003, 0.03])
+def test_no_other_price_of_noise_makes_much_narrower_intervals(rho, monkeypatch):
+    release = ParityRelease(3, width=5).release(curator(table(), ZCDP(rho))).output
+
+    def width(price: float) -> float:
+        monkeypatch.setattr(parity_summary, "NOISE_WEIGHT", price)
+        answers = [release.answer(query) for query in QUERIES]
+        return float(np.mean([one.truncation_bound + 1.96 * one.stderr for one in answers]))
+
+    usual = width(parity_summary.NOISE_WEIGHT)
+    assert usual < 1.1 * min(width(price) for price in (0.25, 0.5, 1.0, 4.0, 8.0))
+    assert usual < 0.95 * width(16.0)
 
 
 def test_wide_queries_are_answered_by_polynomials_only():
