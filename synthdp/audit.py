@@ -47,7 +47,8 @@ CountBound: TypeAlias = Callable[..., float]
 """A function from counts of an event to a bound on epsilon: `epsilon_bound` or `gaussian_bound`."""
 
 WORLD = Schema({f"b{j}": Boolean() for j in range(3)})
-"""The schema of the two neighbouring tables of an audit: three boolean columns."""
+"""The schema of the two neighbouring tables of an audit: three boolean columns, few, so that many releases take little
+time, and several, so that pairs of columns are measured too."""
 
 ORDINARY, STRANGE = dict.fromkeys(WORLD, False), dict.fromkeys(WORLD, True)
 """The row that both tables of an audit repeat, and the row by which they differ."""

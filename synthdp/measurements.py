@@ -247,7 +247,7 @@ class Measurements:
         return (float(self.answers[0]), self.stddev) if isinstance(self.queries, Total) else None
 
     def asked(self, kind: type[AskedT]) -> AskedT:
-        """Return the queries, of which the caller knows the class.
+        """Return the queries, whose class the caller knows, so that types can be checked.
 
         Raises
         ------

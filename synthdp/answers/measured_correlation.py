@@ -68,10 +68,10 @@ def measured_correlation(
 
 
 def combined(estimate: FloatArray, stddev: FloatArray, counted: float, noise: float) -> tuple[FloatArray, FloatArray]:
-    """Return correlations and their standard errors, (q,) each, from the model's answers and that of the noisy counts.
+    """Return correlations and their standard errors, (q,) each, from the model's answers and the noisy counts'.
 
-    The estimate is the mean of both, weighted by precision.  Both rest on the same noise, so its standard error is that of
-    the more exact one.  What the noisy counts contradict beyond their noise is an error of the model, too.  It moves the
+    The estimate is the mean of both, weighted by precision.  Both rest on the same noise, so its standard error is the
+    smaller one.  What the noisy counts contradict beyond their noise is an error of the model, too.  It moves the
     estimate only if their 95 % interval does not hold the model's answer: else noise alone would move weak relations.
 
     Parameters

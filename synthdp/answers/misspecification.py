@@ -116,10 +116,10 @@ RIDGE = 1e-3
 def within_bin_tilts(model: SyntheticModel, leaves: Codes) -> FloatArray:
     """Return relative changes of row weights, (m, k), as if relations continued inside each column's bins.
 
-    A numeric column x is predicted by least squares from the means of x in the bins of each of a few other columns.
-    Let p be the prediction, s^2 the variance of x - p, and bars means over the rows of one bin of x.  If x given p were
-    normal, its density in the bin would change by the factor exp((x - x_bar) (p - p_bar) / s^2).  The result is that
-    exponent, clipped to [-1, 1].
+    Let x be an ordered column's normal scores by rank. It is predicted by least squares from the means of x in the bins
+    of each of a few other columns. Let p be the prediction, s^2 the variance of x - p, and bars means over the rows of
+    one bin of x. If x given p were normal, its density in the bin would change by the factor exp((x - x_bar) (p -
+    p_bar) / s^2). The result is that exponent, clipped to [-1, 1].
 
     Parameters
     ----------

@@ -22,7 +22,7 @@ from synthdp.schema.column import Column
 
 LARGEST = {"sum": 1e140, "mean": 1e140, "variance": 1e70, "correlation": 1e70}
 """Largest size of a number that has each statistic.  Derived: its error squares numbers, and for variances squares again,
-and a sum of so many over 10^20 rows stays below 10^308, the largest 64-bit float."""
+and a sum of such squares over 10^20 rows stays below 10^308, the largest 64-bit float."""
 
 
 def check_numbers(name: str, column: Column, what: str) -> None:

@@ -323,7 +323,7 @@ class Design:
 
     @cached_property
     def _solution(self) -> _Solution:
-        """Return the solution of the unweighted normal equations."""
+        """Return the solution of the unweighted normal equations, from which coefficients and their errors are read."""
         return self._solved(np.asarray(self.columns.T @ self.columns / max(len(self.columns), 1), np.float64))
 
     def _products(self, weights: FloatArray) -> FloatArray:

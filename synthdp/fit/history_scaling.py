@@ -186,7 +186,7 @@ def _move(
     their ``step`` is always .6. Tables of siblings take .4 of their step. Both numbers are tuned; their effect is not
     measured.
 
-    Without ``margins`` only what a table says beyond its margins is moved, as for factors of siblings always.
+    Without ``margins`` only the relation beyond the margins is moved, as for factors of siblings always.
     """
     wanted, soft = target.counts * scale, max(1.0, 0.2 * target.stddev * scale)
     if factor.table.kind in (Kind.STAY, Kind.ALIKE):

@@ -100,7 +100,7 @@ def smoothed_rows(
     """Return a smooth distribution from public rows, since a few rows leave many combinations without any.
 
     It is a tree of their pairs by maximum entropy, raked to all pairs that are related beyond chance. The rows
-    themselves are mixed in, as far as they show more of three columns than chance and pairs explain.
+    themselves are mixed in by the weight of what they show of three columns beyond chance and pairs.
 
     Parameters
     ----------

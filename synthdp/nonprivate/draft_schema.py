@@ -565,5 +565,5 @@ def _lengths(seen: Seen) -> Entry:
 
 
 def _resolution(micros: IntArray) -> tuple[str, int]:
-    """Return the longest resolution of which all values are multiples, and its microseconds."""
+    """Return the longest resolution that divides all values, and its microseconds; a draft declares it."""
     return next((name, each) for name, each in RESOLUTIONS.items() if not (micros % each).any())

@@ -31,7 +31,8 @@ limit.
 """
 
 _HALF_WORD = 31
-"""Numbers of at most this many bits have a product below 63 bits.  Derived: 31 + 31 < 63."""
+"""Bits of the low half of a square, which has at most 62: where a sum of squares may exceed 64 bits, the halves are
+summed apart."""
 
 
 @file_form("Norms")

@@ -72,9 +72,9 @@ class Products(LinearFamily, ABC):
 
     @abstractmethod
     def clipped_alone(self, products: FloatArray) -> FloatArray:
-        """Return products of two columns clipped as far as they alone decide, in the same shape.
+        """Return products of two columns clipped by the limit on a single product, in the same shape.
 
-        Where a row's products are clipped together, that is not at all.
+        They are unchanged where a row's products are clipped together, since one product does not tell how much.
         """
 
     @abstractmethod

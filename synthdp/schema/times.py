@@ -111,7 +111,7 @@ class Datetime(Known):
         return self if self.is_complete else replace(self, lower="2000-01-01", upper="2001-01-01")
 
     def may_hold(self, value: object) -> bool:
-        """Return whether a rule may name a value for this column: any text; `number_of` refuses those of no moment."""
+        """Return whether a rule may name a value for this column: any text; `number_of` refuses a text that is no moment."""
         return isinstance(value, str)
 
     def number_of(self, value: Any) -> int:

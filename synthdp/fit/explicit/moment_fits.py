@@ -95,7 +95,7 @@ def dual_hessians(weights: FloatArray, variance: FloatArray, *, features: FloatA
 def _dual(
     y: FloatArray, moments: FloatArray, variance: FloatArray, features: FloatArray, log_prior: FloatArray
 ) -> _Dual:
-    """Evaluate the dual of each problem at y, (d, p): value, distribution and gradient."""
+    """Evaluate the dual of each problem at y, (d, p): value, distribution and gradient, for Newton's steps."""
     exponents = y @ features + log_prior
     shift = exponents.max(axis=1, keepdims=True)
     weights = np.exp(exponents - shift)

@@ -152,7 +152,10 @@ class CoordinateAscent:
         return Priced(codes=found[top], scores=scores[top], bound=math.inf)
 
     def _starts(self, basis: ProductBasis, *, incumbents: Codes, rng: Generator) -> IntArray:
-        """Return (restarts, d) codes of start points: half are points with weight, one column redrawn; half are uniform."""
+        """Return (restarts, d) codes of start points: half are points with weight, one column redrawn; half uniform.
+
+        The first are near points that earned a weight, the others find maxima far from all of these points.
+        """
         starts = uniform_codes(basis.shape, self.restarts, rng=rng)
         known = min(self.restarts // 2, incumbents.shape[0])
         redrawn = rng.integers(basis.d, size=known)

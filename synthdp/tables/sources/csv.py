@@ -41,7 +41,8 @@ _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 """A regular expression of cells that a spreadsheet could run as a formula."""
 
 _ESCAPED = re.compile(r"'+[=+\-@\t\r]")
-"""A regular expression of such cells with an apostrophe in front, which defuses them."""
+"""A regular expression of formulas with apostrophes in front, which defuse them: reading takes one apostrophe away.
+"""
 
 
 class CsvSource:

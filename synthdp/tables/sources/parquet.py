@@ -30,7 +30,8 @@ FORMATS = {
 """The Arrow reader's format for each file name ending."""
 
 COMPRESSED = frozenset({".gz", ".bz2", ".zst", ".lz4"})
-"""Endings of compressed Arrow streams."""
+"""Endings of compressed Arrow streams, which Arrow unpacks as it reads; compressed files of other formats are refused.
+"""
 
 Paths: TypeAlias = str | PathLike[str] | Sequence[str | PathLike[str]]
 

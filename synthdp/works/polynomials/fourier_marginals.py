@@ -319,7 +319,7 @@ class FourierTable(DrawnFromModel):
         return np.concatenate(spreads)
 
     def _measured_masks(self) -> IntArray:
-        """Return the masks of the measured parities, (k,)."""
+        """Return the masks of the measured parities, (k,), by which the parities of a table are found."""
         return self.parities.asked(CellParities).masks
 
     def _by_mask(self) -> dict[int, float]:
