@@ -554,7 +554,7 @@ def _typical(asked: PairDistances, answers: FloatArray, missed: BoolArray) -> fl
 
 
 def _shrunk(scores: FloatArray, stddev: float) -> FloatArray:
-    """Return noisy scores shrunk towards their mean, by the part of noise in their variance (James and Stein 1961).
+    """Return noisy scores, (k,), shrunk towards their mean, by the part of noise in their variance (James, Stein 1961).
 
     A high score is high by noise in part, and would make error bars too wide.
     """

@@ -138,14 +138,14 @@ def leaf_means(axis: Axis, values: FloatArray) -> FloatArray:
 
 
 def by_level(column: Column) -> tuple[IntArray, tuple[object, ...]]:
-    """Return one group per releasable grid point with its label, for categorical columns."""
+    """Return one group per releasable grid point, (points,), with its label, for categorical columns."""
     releasable = grid_of(column).releasable
     levels = labels_of(column)
     return np.arange(releasable), tuple(levels[u] if u < len(levels) else MISSING for u in range(releasable))
 
 
 def by_cell(column: Column, axis: Axis) -> tuple[IntArray, tuple[object, ...]]:
-    """Return the model's coarse bins of an ordered column as groups with labels.
+    """Return the model's coarse bins of an ordered column as groups of its grid points, (points,), with labels.
 
     Special and missing values get groups of their own.
     """
@@ -157,7 +157,7 @@ def by_cell(column: Column, axis: Axis) -> tuple[IntArray, tuple[object, ...]]:
 
 
 def by_bins(column: Column, bins: Bins) -> tuple[IntArray, tuple[object, ...]]:
-    """Return bins of a numeric column as groups with labels: ``bins`` equal bins, or bins between given ends.
+    """Return the group of each grid point, (points,), and labels: ``bins`` equal bins, or bins between given ends.
 
     Values beyond the ends are in no group, -1; special and missing values have groups of their own.
     """
@@ -181,7 +181,7 @@ def by_bins(column: Column, bins: Bins) -> tuple[IntArray, tuple[object, ...]]:
 
 
 def groups_of(column: Column, axis: Axis, bins: Bins | None) -> tuple[IntArray, tuple[object, ...]]:
-    """Return the groups and labels for a column in an answer: categories, given bins, or the release's coarse bins."""
+    """Return each grid point's group, (points,), and labels: categories, given bins, or the release's coarse bins."""
     if column.labelled:
         return by_level(column)
     return by_cell(column, axis) if bins is None else by_bins(column, bins)

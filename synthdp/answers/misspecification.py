@@ -396,7 +396,7 @@ def _dependences(model: SyntheticModel, tables: dict[Clique, FloatArray]) -> dic
 
 
 def _towards_independence(table: FloatArray) -> FloatArray:
-    """Return the relative change of a pair's cells that makes the columns independent; 0 in empty cells.
+    """Return the relative change of a pair's cells, (a, b), that makes the columns independent; 0 in empty cells.
 
     It is at most `MOST_EXCESS`.  Replicates apply part of it where the model has more dependence than the scores show.
     """

@@ -110,7 +110,7 @@ def value_range(column: Column) -> tuple[float, float]:
 
 
 def positive(sums: FloatArray) -> FloatArray:
-    """Return numbers of rows for use as denominators, with NaN in place of 0 or less, where an answer is undefined."""
+    """Return numbers of rows as denominators, in their shape, with NaN for 0 or less, where an answer is undefined."""
     return np.where(sums > 0, sums, np.nan)
 
 

@@ -325,7 +325,7 @@ def _inside(source: NoisySums, sums: ProductSums, names: Sequence[str], where: N
 
 
 def _of_cells(axis: Axis, of_point: AnyArray) -> AnyArray:
-    """Return one integer per cell from integers per grid point; -1 in cells that may not be released.
+    """Return one integer per cell, (cells,), from integers per grid point; -1 in cells that may not be released.
 
     Raise ParameterError if the grid points of a cell differ, because the measurements cannot cut a bin.
     """

@@ -118,7 +118,7 @@ class SortedSupport:
         return cls(found, values[points], np.append(0, np.cumsum(sizes)))
 
     def at(self, cumulative: FloatArray, shares: FloatArray) -> FloatArray:
-        """Return the values at given probabilities, if rows are spread evenly over each group's grid points.
+        """Return the values at given probabilities, in their shape, if rows lie evenly on each group's grid points.
 
         Parameters
         ----------
@@ -133,7 +133,7 @@ class SortedSupport:
 
 
 def _sorted_by(units: IntArray, values: AnyArray) -> IntArray:
-    """Return the positions ``units`` sorted by their values, ties in the given order.
+    """Return the positions ``units``, (n,), sorted by their values, ties in the given order.
 
     Values are checked first, since most columns are sorted already, and the check is faster than a sort.
     """

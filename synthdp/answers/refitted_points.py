@@ -281,10 +281,10 @@ def _noise_at(cells: IntArray, table: NoisyTable, shape: Shape, noise: Mapping[C
 
 
 def _merged_noise(table: NoisyTable, noise: Mapping[Clique, AnyArray], white: AnyArray) -> dict[Clique, AnyArray]:
-    """Return the noise of a merged table's effects, by part of its clique.
+    """Return the noise of a merged table's effects, by part of its clique: an axis for each column, then r replicates.
 
-    For single columns it comes from the tables of all codes, from which the merged table takes its margins.  Otherwise
-    it is from the merged table's own noise.
+    For single columns it comes from the tables of all codes, from which the merged table takes its margins.  Other
+    effects have the merged table's own noise, ``white``.
     """
     found = {}
     for part in subsets_of(table.clique):

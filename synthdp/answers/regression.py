@@ -371,7 +371,7 @@ class _Solution(NamedTuple):
 
 
 def _changed(gram: FloatArray, change: FloatArray) -> FloatArray:
-    """Return mean products after a change of correlations, halved until the matrix is valid.
+    """Return mean products, (p, p), after a change of correlations, halved until the matrix is valid.
 
     A correlation matrix with a negative eigenvalue describes no rows.  Products stay unchanged if no halving makes it
     valid.
@@ -388,7 +388,7 @@ def _changed(gram: FloatArray, change: FloatArray) -> FloatArray:
 
 
 def _independent(gram: FloatArray) -> IntArray:
-    """Return the positions of columns that are linearly independent of earlier columns, from mean products.
+    """Return the positions, (kept,), of columns that no earlier columns determine linearly, from mean products.
 
     The normal equations of these alone have a solution; the other terms get no coefficient.
     """

@@ -81,7 +81,7 @@ def rearranged(points: FloatArray) -> Iterator[FloatArray]:
 
 
 def _orders(grouping: QuestionBinning) -> Iterator[IntArray]:
-    """Yield orders of a column's coarse bins, each also reversed: by the share of a bin that lies in one group.
+    """Yield orders of a column's coarse bins, (bins,), each also reversed: by the share of a bin in one group.
 
     If the question sums numbers, bins are ordered by their mean number, and by its distance from the middle, instead.
     Rows of two columns are paired along such orders, which gives the strongest possible relations for this question.
@@ -104,7 +104,8 @@ def _coupled(
 ) -> FloatArray:
     """Return the table of groups, as shares of the rows, where all columns follow one hidden number by their orders.
 
-    Rows with equal numbers are in the bins at which each column's cumulative share passes that number.
+    It has an axis for each column's groups.  Rows with equal numbers are in the bins at which each column's cumulative
+    share passes that number.
     """
     ends = [np.cumsum(margin[order]) for margin, order in zip(margins, orders, strict=True)]
     cuts = np.unique(np.concatenate([np.zeros(1), *(np.minimum(one, 1.0) for one in ends)]))

@@ -394,7 +394,7 @@ def _typed(adjacency: Adjacency, name: str, column: Untyped, loss: PrivacyLoss, 
 
 
 def _object_bins(raw: RawColumn) -> IntArray:
-    """Return the bin of each value that is not missing: its type's position in `QUANTITIES`, or the last bin for texts.
+    """Return each present value's bin, (present,): its type's position in `QUANTITIES`, or the last bin for texts.
 
     The noisy histogram of these bins decides which type an untyped column is declared with.
     """

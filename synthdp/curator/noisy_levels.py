@@ -34,7 +34,7 @@ def different_levels(levels: Iterable[Level]) -> tuple[Level, ...]:
 def label_for_others(wanted: str, levels: tuple[Level, ...]) -> str:
     """Return a name for the category of all other values that is no label itself: ``wanted`` if it is free.
 
-    Else the first free one of `OTHERS`, or ``wanted`` with a number.
+    Else it is the first free name of `OTHERS`, or ``wanted`` with a number.
     """
     texts = {str(level) for level in levels}
     return next(label for label in (wanted, *OTHERS, *(f"{wanted} {i}" for i in range(2, 2**10))) if label not in texts)

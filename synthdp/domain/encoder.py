@@ -318,7 +318,7 @@ def _different(indices: IntArray, size: int) -> tuple[IntArray, IntArray]:
 
 
 def shortest_decimals(low: FloatArray, high: FloatArray) -> FloatArray:
-    """Return for each interval low <= x < high the decimal with the fewest digits; the lower end if there is none.
+    """Return for each interval low <= x < high, (n,), the decimal with the fewest digits, or the lower end if none is.
 
     Parameters
     ----------

@@ -423,7 +423,7 @@ class MaxEntropy:
 
 
 def _start(table: NoisyTable, total: float) -> FloatArray:
-    """Return a table's first potential: the log of a one-way's estimated shares, 0 for any other table.
+    """Return a table's first potential, (cells,): the log of a one-way's estimated shares, 0 for any other table.
 
     A tenth of the noise is added to each count first, so that no logarithm is infinite.
     """

@@ -111,7 +111,7 @@ def rake(
     ridge: float,
     total: float,
 ) -> FloatArray:
-    """Update ``potential`` in place by `proportional_step` in the masked ``cells``; return the factors of all cells.
+    """Update ``potential`` in place by `proportional_step` in masked ``cells``; return all cells' factors, (cells,).
 
     Cells outside of the mask have factor 1.
     """

@@ -185,7 +185,7 @@ class RakedTable:
 
 
 def rake_rows(weights: FloatArray, tables: Sequence[RakedTable], *, total: float) -> FloatArray:
-    """Take the exact step of each table in turn, and return the new weights of the rows.
+    """Take the exact step of each table in turn, and return the new weights of the rows, (m,).
 
     Parameters
     ----------

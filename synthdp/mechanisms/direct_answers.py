@@ -109,7 +109,7 @@ class DirectAnswers:
         return min(tables, key=lambda one: one[1])
 
     def answer(self, query: LinearQueries | Marginal | int | IntArray) -> Answers:
-        """Return the noisy sums of the workload itself, of one of its marginals, or of the queries at some positions.
+        """Return the noisy sums, (k,), of the workload itself, one of its marginals, or the queries at some positions.
 
         Raises
         ------
@@ -129,7 +129,7 @@ class DirectAnswers:
         return np.asarray(self.values[positions], np.float64)
 
     def _table(self, asked: Marginal) -> Answers:
-        """Return a marginal's noisy counts; raise ParameterError unless it was answered as it is asked."""
+        """Return a marginal's noisy counts, (cells,); raise ParameterError unless it was answered as it is asked."""
         if isinstance(self.queries, Marginals):
             named = [tuple(self.queries.domain.names[j] for j in clique) for clique in self.queries.cliques]
             if asked.columns in named and not asked.bins:

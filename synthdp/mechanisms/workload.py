@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from synthdp.queries.supports import SparseQuery
 
 TARGET_WEIGHT = 3.0
-"""Factor on the weight of tables that contain the target column.  A larger one makes the target's relations better,
-and those among other columns worse.  Tuned; not measured.
+"""Factor on the weight of tables that contain the target column.  A larger weight brings the target's relations
+nearer to the private ones, and takes budget from relations among other columns.  Tuned; not measured.
 """
 
 REST = 0.3
-"""Weight of a pair outside of the user's workload, as a fraction of the mean weight of its sets.  It keeps such pairs
-from being lost.  A larger one makes them better.  Tuned: by `benchmarks/utility/places.py`; with six triples of Adult
-at epsilon 1, values of .1, .3 and 1 give errors of .0327, .0308, .0313 (other pairs .0241, .0240, .0228).
-"""
+"""Weight of a pair outside of the user's workload, as a fraction of the mean weight of its sets. It keeps such pairs
+from being lost. A larger weight makes such pairs more exact, at the cost of the workload. Tuned: by
+`benchmarks/utility/places.py`; with six triples of Adult at epsilon 1, values of .1, .3 and 1 give errors of .0327,
+.0308, .0313 (other pairs .0241, .0240, .0228)."""
 
 BINS = 32
 """Most equal bins of a numeric column in queries that are named by columns alone.  More answer finer questions, with

@@ -73,8 +73,8 @@ def lattice_of(numbers: Collection[float]) -> Lattice | None:
 
     A draft declares it as ``decimals`` or ``step``.  Up to `ODD_ONES` of the different numbers may have more decimals,
     or up to `ODD_ROWS` of the rows if rounding loses hardly anything.  A step with an offset needs strong evidence:
-    many different numbers, or a mapping of counts in which each number is frequent and no place is empty.  ``None`` if
-    no lattice of at most twelve decimals fits.
+    many different numbers, or a mapping of counts in which each number is frequent and no place is empty.  It is
+    ``None`` if no lattice of at most twelve decimals fits.
     """
     values = np.array(list(numbers), np.float64)
     rows = np.array([*numbers.values()] if isinstance(numbers, Mapping) else np.ones(len(values)), np.float64)

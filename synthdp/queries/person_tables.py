@@ -287,7 +287,7 @@ class PersonTable:
         return group_of_mean(grouping, sums - sums[first], many - many[first])
 
     def tabulate(self, persons: Persons) -> FloatArray:
-        """Return the table of some persons as counts in persons, with the table's shape."""
+        """Return the table of some persons, with its shape: counts in persons, as the rows of one person share 1."""
         cells, weights = self.cells(persons)
         rows, columns = self.sizes(persons.layout)
         found = np.bincount(cells, weights / persons.whole(self.table), rows * columns)

@@ -189,7 +189,8 @@ class ClippedProducts(Products):
 class PairProducts(Products):
     """For some pairs of columns the sum over rows of the product of their scores, each product clipped on its own.
 
-    In whole numbers throughout.  Where few pairs are asked, none loses to clipping because of a row's other products.
+    The sums are exact, as all numbers are whole.  Where few pairs are asked, none loses to clipping because of a row's
+    other products.
 
     Parameters
     ----------

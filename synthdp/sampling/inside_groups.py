@@ -40,7 +40,7 @@ LARGEST = 0.995
 slowly near 1. A numerical tolerance."""
 
 TERMS = 24
-"""Terms of the tetrachoric series. The terms fall with the powers of a correlation; those left out matter only near 1.
+"""Terms of the tetrachoric series. Terms fall with the powers of a correlation; later terms matter only near 1.
 A numerical tolerance."""
 
 ROUNDS, PARTS = 10, 8
@@ -234,7 +234,7 @@ def _of_scores(covariances: FloatArray, series: FloatArray) -> FloatArray:
 
 
 def _possible(correlations: FloatArray) -> FloatArray:
-    """Return a positive definite correlation matrix near to correlations that were estimated pair by pair.
+    """Return a positive definite correlation matrix, (k, k), near to correlations that were estimated pair by pair.
 
     Normal scores cannot be drawn with any other matrix.  Eigenvalues below `LEAST_EIGENVALUE` are raised, and the
     diagonal stays 1.
@@ -260,7 +260,7 @@ def _within(scores: Scores, group: AnyArray, middle: AnyArray, spread: float, rn
 def _in_order(
     refinement: Refinement, scores: Scores, group: AnyArray, indices: GridIndices, drawn: AnyArray
 ) -> GridIndices:
-    """Return the grid points of rows, with the values of every bin permuted into the order of the rows' scores.
+    """Return the grid points, (rows,), with the values of every bin permuted into the order of the rows' scores.
 
     Missing and special values stay with their rows.
     """

@@ -186,7 +186,7 @@ class Obedience:
         return found
 
     def _among(self, one: AmongRows, points: GridIndices, rng: Generator) -> GridIndices:
-        """Return grid points in the same bins that satisfy one rule between the rows of a parent row, where possible.
+        """Return grid points, (rows,), in the same bins that satisfy one rule between rows of a parent, where possible.
 
         The rule is that values differ, or that values never fall.
         """

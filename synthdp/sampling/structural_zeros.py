@@ -85,7 +85,7 @@ def obeying(schema: Schema) -> tuple[Domain, Graphical]:
 
 
 def _logs(possible: BoolArray, mass: FloatArray | IntArray | float = 1.0) -> FloatArray:
-    """Return the logarithms of numbers of grid points, as potentials of a model; -inf where ``possible`` is False.
+    """Return logarithms of numbers of grid points, (cells,), a model's potentials; -inf where ``possible`` is False.
 
     Without ``mass`` they are 0.  Masses below 1 count as 1, so that every possible cell stays possible.
     """

@@ -239,7 +239,7 @@ class DatabaseAsker:
     def _left_out(self, asked: Asked, size: int) -> FloatArray:
         """Return the noisy number of persons, (size,), of each answer that is about values alone that are left out.
 
-        Noise explains these values, so the model has none of them.  NaN for other answers.
+        Noise explains these values, so the model has none of them.  The number is NaN for other answers.
         """
         found = np.full(size, np.nan)
         term = asked.one_column()

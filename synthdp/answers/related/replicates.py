@@ -164,7 +164,7 @@ def _relation(
 
 
 def _trend(grouping: Grouping | None, count: int) -> FloatArray:
-    """Return a linear trend over ``count`` groups of a number, with variance 1; 0 for groups without numbers.
+    """Return a linear trend over groups of a number, (count,), with variance 1; 0 for groups without numbers.
 
     Relations of two numbers are mostly monotone.
     """

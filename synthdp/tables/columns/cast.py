@@ -160,9 +160,9 @@ def decimals(column: Column | None, raw: Numbers, *, precision: int, scale: int)
 
 
 def ticks(column: Column, raw: Numbers, resolution: str) -> IntArray:
-    """Return times as integers in units of ``resolution`` ("D", "s", "ms", "us" or "ns"); 0 where missing.
+    """Return times, (n,), as integers in units of ``resolution`` ("D", "s", "ms", "us" or "ns"); 0 where missing.
 
-    Rounded without leaving the bounds, and clipped to what the resolution, and for moments Python's calendar, can hold.
+    They are rounded within the bounds, and clipped to what the resolution, and for moments Python's calendar, can hold.
 
     Raises
     ------
