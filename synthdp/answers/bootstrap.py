@@ -49,7 +49,7 @@ MOST_CODES = 150_000
 about a second.  A safety limit."""
 
 NEARLY_WHOLE = 1e-9
-"""Largest gap between the sum of a row's shares in `draw` and 1 that counts as rounding error.  A larger one is the
+"""Largest gap between the sum of a row's shares in `draw` and 1 that counts as rounding error.  A larger gap is the
 chance that no column is drawn.  A numerical tolerance."""
 
 

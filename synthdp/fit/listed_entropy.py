@@ -25,12 +25,12 @@ effects of the order have no influence; at the largest, they are followed as clo
 tolerance: neighbours differ by a factor of sqrt(2), and finer steps would take time."""
 
 FLOOR = 0.1
-"""Least count of a code in the margins that the fit starts from, in standard deviations of its noise.  A larger one fills
+"""Least count of a code in the margins that the fit starts from, in standard deviations of its noise.  A larger value fills
 codes that may be empty; a smaller one makes the features of rare codes very large.  Tuned; not measured."""
 
 NEARER = 0.1
 """Prior spread of the last step, as a fraction of a cell's noise; a cell with 1 / NEARER standard deviations of rows moves
-half of the way to its noisy count.  A larger one follows counts, and their noise, more closely.  Tuned: .5 is as good
+half of the way to its noisy count.  A larger value follows counts, and their noise, more closely.  Tuned: .5 is as good
 on wide tables and worse on NLTCS at epsilon .1 to 1 (docs/benchmarks/nltcs.md)."""
 
 LEAST_VARIANCE = 1e-9

@@ -20,7 +20,7 @@ SLOPE_ROWS = 8192
 """
 
 DAMPING = 0.7
-"""Fraction of each Newton step that is taken, since raking to tables between the steps undoes a little.  A larger one
+"""Fraction of each Newton step that is taken, since raking to tables between the steps undoes a little.  A larger value
 needs fewer steps, but may overshoot.  Tuned: half and twice of it change the three-way error of five tables by 0
 and 0 % (docs/benchmarks/constants.md).
 """

@@ -33,8 +33,8 @@ only.  More makes a wrong choice rarer near the border, and leaves less for the 
 
 SMOOTH_SIGNAL = 50.0
 """Smooth synthesis (moments) is chosen over histograms if the number of rows is below this many standard deviations of
-the noise in a cell of a one-way marginal.  A larger one chooses it for larger tables, too.  Measured on three tables of
-numbers (docs/decisions/2026-11-21-automatic-choice.md).
+the noise in a cell of a one-way marginal.  A larger value chooses moments for larger tables, too.  Measured on three
+tables of numbers (docs/decisions/2026-11-21-automatic-choice.md).
 """
 
 

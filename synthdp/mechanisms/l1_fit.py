@@ -58,7 +58,7 @@ pair hold fewer rows against the same noise.  Tuned; not measured.
 """
 
 DEGREE = 3
-"""Default highest degree of the cosines that are measured on ordered columns.  A higher one tells finer relations,
+"""Default highest degree of the cosines that are measured on ordered columns.  A higher degree shows finer relations,
 but asks more products, each with more noise.  Tuned; not measured.
 """
 

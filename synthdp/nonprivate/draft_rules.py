@@ -34,7 +34,7 @@ NEARLY_ALL = 0.98
 fraction would propose rules that change correct rows.  A tolerance."""
 
 BY_CHANCE = 0.9
-"""A rule is not proposed if at least this fraction of rows would obey it with independent columns.  A larger one would
+"""A rule is not proposed if at least this fraction of rows would obey it with independent columns.  A larger value would
 propose rules that say nothing.  A tolerance."""
 
 OFTEN = 0.95

@@ -33,7 +33,7 @@ to save time.
 """
 
 SHARPNESS = (4, 16, 64, 200)
-"""Orders p of the p-norms that smoothly approximate a maximum, in successive fits of a factor.  A higher one is
+"""Orders p of the p-norms that smoothly approximate a maximum, in successive fits of a factor.  A higher order is
 nearer to the maximum but less smooth, so each fit starts from the one before.  At 200 the norm of `FITTED_PATTERNS` costs
 is at most 3.5 % above the largest cost.  A numerical tolerance.
 """

@@ -24,7 +24,7 @@ from synthdp.report.verdicts import ColumnVerdict, column_verdicts
 from synthdp.sampling.synthetic_model import SyntheticModel
 
 FALSE_LISTS = 1e-3
-"""Probability that a release of independent columns lists a relation: one release in a thousand.  A larger one lists
+"""Probability that a release of independent columns lists a relation: one release in a thousand.  A larger value lists
 weaker relations, and more that are chance.  A tolerance."""
 
 LEAST_ASSOCIATION = 0.05
@@ -35,7 +35,7 @@ Z = 1.96
 
 LEAST_EXPECTED = 5.0
 """Smallest expected count of a cell that is used as a divisor, in rows, as in the usual rule for tests of
-independence.  A smaller one would let rare cells decide.  A convention."""
+independence.  A smaller value would let rare cells decide.  A convention."""
 
 NARROW = 0.2
 """Half of an association's interval, relative to the association, up to which it is good enough for inference.  More

@@ -13,11 +13,11 @@ from synthdp.sampling.synthetic_model import SyntheticModel
 
 GOOD, FAIR = 0.02, 0.1
 """Expected total variation distance of a column's shares, as a fraction of all rows, below which the verdict is "good"
-or "fair".  Larger ones would praise columns with more noise.  Tolerances."""
+or "fair".  Larger values would praise columns with more noise.  Tolerances."""
 
 MUCH_LOST = 0.05
 """Fraction of a column's values out of its declared domain from which the verdict is "poor" and reports the fraction.
-A larger one would praise columns that lost more values.  A tolerance."""
+A larger value would praise columns that lost more values.  A tolerance."""
 
 SHOWN = 12
 """Columns of one verdict that a text names, at most.  A safety limit of length."""

@@ -268,7 +268,7 @@ _MAX_PRODUCT_STEPS = 100
 _PRODUCT_GRADIENT = 1e-10
 """Gradient at which `product_max_entropy` has converged, relative to the moments.  A numerical tolerance."""
 _INFLATION = 10.0
-"""Factor on a column's variance when its fit fails and is repeated.  A larger one needs fewer repetitions, but may forget
+"""Factor on a column's variance when its fit fails and is repeated.  A larger value needs fewer repetitions, but may forget
 more of the moments than is needed.  A numerical tolerance: only fits that fail without it are repeated."""
 _MAX_INFLATIONS = 30
 """Most repetitions of a failed fit with larger variance.  A safety limit."""

@@ -47,10 +47,10 @@ in a row of two panels by +3.2 and +.1 % (docs/benchmarks/constants.md).
 
 LOUD = 4.0
 """Least number of persons in a model bin, in standard deviations of the noise of a split, so that no bin is noise alone.
-A larger one makes fewer bins out of noise, a smaller one finds rarer single values.  Tuned; not measured."""
+A larger value makes fewer bins out of noise, a smaller one finds rarer single values.  Tuned; not measured."""
 
 ATOMS = 64
-"""A single value gets a model bin of its own if it holds at least 1 / ATOMS of the column's rows.  A larger one keeps
+"""A single value gets a model bin of its own if it holds at least 1 / ATOMS of the column's rows.  A larger value keeps
 rarer values apart, at the cost of more bins.  Tuned; not measured."""
 
 Key = tuple[int, str]

@@ -49,12 +49,12 @@ from synthdp.works.polynomials.polynomials import (
 
 PREFIX_SCALE = 2**12
 """Largest factor by which long lists' coefficients are multiplied before they are rounded to whole numbers; each degree
-has its own factor.  A smaller one rounds more coarsely; with a larger one, squares of the sums may not fit in 64 bits.
+has its own factor.  A smaller value rounds more coarsely; with a larger one, squares of the sums may not fit in 64 bits.
 A numerical tolerance."""
 
 FINEST_SCALE = 2**20
 """Largest factor by which short lists' coefficients are multiplied before they are rounded to whole numbers; each degree
-has its own factor.  A smaller one rounds coefficients and factors more coarsely.  A numerical tolerance."""
+has its own factor.  A smaller value rounds coefficients and factors more coarsely.  A numerical tolerance."""
 
 ROW_SHARE = 1 / 64
 """Squared sensitivity of the number of rows, if it is private, as a fraction of the coefficients' squared sensitivity.  A

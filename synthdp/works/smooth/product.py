@@ -57,7 +57,7 @@ FINE = 0.02
 (2 / degree)^2.  A larger value measures finer moments under more noise.  Tuned; not measured."""
 
 MEANS_SHARE = 0.8
-"""Share of the budget for the columns' means if second moments are measured as a mean over columns.  A larger one makes
+"""Share of the budget for the columns' means if second moments are measured as a mean over columns.  A larger value makes
 means more accurate and the spread less.  Tuned; not measured."""
 
 
