@@ -14,8 +14,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import synthdp as sd
 from synthdp.errors import DataError, FormatError, ParameterError
-from synthdp.estimators.synthetic_release import SyntheticRelease
 from synthdp.files import replacing_folder
 from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.publishing import receipt_text
@@ -75,7 +75,7 @@ def _is_day(text: str) -> bool:
 
 def publish_folder(
     source: Any,
-    settings: SyntheticRelease,
+    settings: sd.SyntheticRelease,
     folder: Path,
     *,
     about: About,

@@ -13,8 +13,8 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Self
 
+import synthdp as sd
 from synthdp.errors import DataError, FormatError, ParameterError, tell_of_budget
-from synthdp.estimators.synthetic_release import SyntheticRelease
 from synthdp.files import replacing
 from synthdp.privacy.receipt import Receipt
 from synthdp.progress import Progress, ProgressCallback, silent
@@ -90,7 +90,7 @@ class Places:
 
 def publish(
     source: Any,
-    release: SyntheticRelease,
+    release: sd.SyntheticRelease,
     places: Places,
     *,
     rows: int | None = None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from os import PathLike
@@ -17,8 +17,8 @@ from synthdp.measurements import Measurements
 from synthdp.privacy.loss import PrivacyLoss
 from synthdp.privacy.receipt import Receipt
 from synthdp.randomness import RandomState, generator
+from synthdp.sampling.single_columns import model_of_single_columns
 from synthdp.sampling.synthetic_model import SyntheticModel
-from synthdp.schema.schema import Schema
 from synthdp.tables.source import RowSink
 
 if TYPE_CHECKING:
@@ -26,32 +26,6 @@ if TYPE_CHECKING:
     from synthdp.pictures.picture import Picture
 
 OutputT_co = TypeVar("OutputT_co", covariant=True)
-
-
-def model_of_single_columns(
-    schema: Schema, measured: Sequence[Measurements], *, rows: float = 0.0
-) -> tuple[SyntheticModel, tuple[str, ...]]:
-    """Return a model of independent columns from noisy measurements, and notes for the receipt.
-
-    It can be released if the intended model cannot be fitted.
-
-    Parameters
-    ----------
-    schema
-        The columns, all declared.
-    measured
-        Noisy answers.
-    rows
-        The number of rows, if it is known; else 0.
-    """
-    from synthdp.fit.single_columns import single_columns
-
-    found = single_columns(schema, measured, rows=rows)
-    model = SyntheticModel.of(schema, found.domain, found.distribution, total=found.total)
-    notes = ["columns are independent of each other: no relation between them is in the table"]
-    if found.unknown:
-        notes.append(f"nothing was measured of: {', '.join(found.unknown)}; their values are uniform and mean nothing")
-    return model, tuple(notes)
 
 
 def _warn_of_salvage(note: str) -> None:

@@ -109,7 +109,7 @@ def first_pass(way: str, folder: Path, url: str, *, release: bool) -> dict[str, 
     from synthdp.curator.private_table import PrivateTable
     from synthdp.privacy.neighbors import Adjacency
     from synthdp.queries.marginals import Marginals, all_cliques
-    from synthdp.tables.sources.resolve import source_of as as_source
+    from synthdp.tables.resolve import source_of as as_source
 
     schema = schema_of(piece(10, 0))
     domain = sd.domain_of(schema, bins=BINS)

@@ -13,10 +13,10 @@ from __future__ import annotations
 import argparse
 
 import synthdp as sd
+from synthdp.answers.relations import Relations, associations
 from synthdp.data import adult, adult_schema
 from synthdp.domain.encoder import encode
 from synthdp.pictures.column_views import drawn_indices
-from synthdp.report.relations import Relations, associations
 from synthdp.tables.dataframe import FrameSource
 
 COLUMNS = ["age", "education", "marital-status", "sex", "hours-per-week", "income", "race"]

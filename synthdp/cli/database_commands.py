@@ -9,12 +9,11 @@ from typing import Any
 
 import click
 
+import synthdp
 from synthdp.cli.reading import progress_bar, refuse_for_several, table_at
 from synthdp.errors import DataError, FormatError, ParameterError, tell_of_budget
 from synthdp.files import replacing_folder
 from synthdp.publishing import kept_in, receipt_text, whole_file, written_in
-from synthdp.schema.csv_format import CsvFormat
-from synthdp.schema.database import DatabaseSchema
 
 ENDINGS = (".parquet", ".csv", ".csv.gz", ".arrow", ".duckdb", ".xlsx")
 """File endings under which a table is looked for in a folder, by its name. One usual ending for each format: more would
@@ -31,7 +30,7 @@ def release_database(
     report: Path | None,
     rows: int | None,
     seed: int | None,
-    told: CsvFormat,
+    told: synthdp.CsvFormat,
     as_json: bool,
     unsupported: Mapping[str, bool],
     **promise: Any,
@@ -49,7 +48,7 @@ def release_database(
     from synthdp.release_files import check_place
 
     refuse_for_several(unsupported)
-    schema = DatabaseSchema.read(schema_path)
+    schema = synthdp.DatabaseSchema.read(schema_path)
     files = {name: file_of(folder, name) for name in schema.tables}
     _check_out(out, folder)
     for path in (receipt, report):

@@ -27,7 +27,6 @@ from synthdp.cli.result_commands import answer, nonprivate_evaluate, report, ris
 from synthdp.cli.schema_commands import schema
 from synthdp.cli.series_commands import series
 from synthdp.errors import ParameterError, SynthDPError, budget_told, tell_of_budget
-from synthdp.schema.csv_format import CsvFormat
 
 if TYPE_CHECKING:
     from synthdp.schema.column import Column
@@ -245,7 +244,7 @@ def release(
     ledger: Path | None,
     dataset: str | None,
     escape_formulas: bool,
-    told: CsvFormat,
+    told: synthdp.CsvFormat,
     seed: int | None,
     as_json: bool,
 ) -> None:

@@ -11,7 +11,6 @@ import click
 import synthdp
 from synthdp.cli.reading import csv_options, progress_bar, read_as, table_at
 from synthdp.errors import ParameterError
-from synthdp.schema.csv_format import CsvFormat
 
 PATH = click.Path(path_type=Path)
 """The click type of path arguments."""
@@ -73,7 +72,7 @@ def publish(
     date: str | None,
     key: Path | None,
     seed: int | None,
-    told: CsvFormat,
+    told: synthdp.CsvFormat,
     as_json: bool,
 ) -> None:
     """Write one folder to publish: table, report, dictionary, receipt, card, label, registry entry, README, checksums.

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import synthdp
 from synthdp.errors import ParameterError
 from synthdp.progress import Progress, ProgressCallback, TimeLeft, silent
-from synthdp.schema.csv_format import CsvFormat
 
 if TYPE_CHECKING:
     from synthdp.schema.schema import Schema
@@ -71,7 +71,7 @@ def progress_bar() -> Iterator[ProgressCallback]:
 
 
 @dataclass(frozen=True, slots=True)
-class TableOptions(CsvFormat):
+class TableOptions(synthdp.CsvFormat):
     """The format of a table's file as the command's options state it; None where an option is missing."""
 
     sheet: str | None = None
@@ -108,13 +108,15 @@ def csv_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
-def over(told: CsvFormat, schema: CsvFormat | None) -> CsvFormat:
+def over(told: synthdp.CsvFormat, schema: synthdp.CsvFormat | None) -> synthdp.CsvFormat:
     """Return the CSV format of the options, completed by the format in a schema."""
-    known = schema or CsvFormat()
-    return CsvFormat(told.delimiter or known.delimiter, told.encoding or known.encoding, told.missing or known.missing)
+    known = schema or synthdp.CsvFormat()
+    return synthdp.CsvFormat(
+        told.delimiter or known.delimiter, told.encoding or known.encoding, told.missing or known.missing
+    )
 
 
-def table_at(path: Path, told: CsvFormat, schema: CsvFormat | None = None) -> Source:
+def table_at(path: Path, told: synthdp.CsvFormat, schema: synthdp.CsvFormat | None = None) -> Source:
     """Return the rows of a file as a source; print an unusual delimiter or encoding that its first line suggests.
 
     Raises
@@ -186,6 +188,6 @@ def _levels(schema: Schema, name: str) -> Iterable[Any]:
     return labels_of(schema[name]) if name in schema and schema[name].labelled and schema[name].is_complete else ()
 
 
-def read_as(schema: Schema, told: CsvFormat) -> Schema:
+def read_as(schema: Schema, told: synthdp.CsvFormat) -> Schema:
     """Return a schema with the missing texts of the options, or the schema itself without such options."""
     return schema.reading(over(told, schema.csv)) if told.missing else schema

@@ -11,7 +11,6 @@ import click
 import synthdp
 from synthdp.cli.reading import csv_options, progress_bar, read_as, table_at
 from synthdp.errors import ParameterError
-from synthdp.schema.csv_format import CsvFormat
 
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 """The option --json."""
@@ -171,7 +170,7 @@ def nonprivate_evaluate(
     schema_path: Path,
     target: str | None,
     out: Path | None,
-    told: CsvFormat,
+    told: synthdp.CsvFormat,
     as_json: bool,
 ) -> None:
     """Compare a synthetic table with the REAL one.  Not private: the result must not be published.
@@ -190,7 +189,7 @@ def nonprivate_evaluate(
     schema = synthdp.Schema.read(schema_path)
     if target is not None and target not in schema:
         raise ParameterError(f"--target: there is no column {target!r}; the schema has: {', '.join(schema)}")
-    tables = table_at(real, told, schema.csv), table_at(synthetic, CsvFormat())
+    tables = table_at(real, told, schema.csv), table_at(synthetic, synthdp.CsvFormat())
     there = [name for name in schema if name in tables[1].names]
     if 0 < len(there) < len(schema) and target in (None, *there):
         for name in (name for name in schema if name not in there):
@@ -242,7 +241,7 @@ def risk(
     out: Path | None,
     summary: Path | None,
     seed: int,
-    told: CsvFormat,
+    told: synthdp.CsvFormat,
     as_json: bool,
 ) -> None:
     """Attack a SYNTHETIC table made of REAL rows, and compare with people who were not in it.  Not private.
@@ -259,7 +258,7 @@ def risk(
     check_places((out, summary), inputs=(real, synthetic, holdout, schema_path))
     schema = None if schema_path is None else synthdp.Schema.read(schema_path)
     csv = None if schema is None else schema.csv
-    tables = table_at(real, told, csv), table_at(synthetic, CsvFormat()), table_at(holdout, told, csv)
+    tables = table_at(real, told, csv), table_at(synthetic, synthdp.CsvFormat()), table_at(holdout, told, csv)
     if schema is not None:
         schema = read_as(schema, told).part([name for name in schema if name in tables[1].names])
     with progress_bar() as on_progress:

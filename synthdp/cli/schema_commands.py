@@ -9,12 +9,12 @@ from typing import Any
 
 import click
 
+import synthdp
 from synthdp.cli.help import WholeHelp
 from synthdp.cli.reading import csv_options, table_at
 from synthdp.cli.review import review
 from synthdp.errors import FormatError, ParameterError
 from synthdp.files import write_private
-from synthdp.schema.csv_format import CsvFormat
 
 PATH = click.Path(path_type=Path)
 """The click type of path arguments."""
@@ -79,7 +79,7 @@ def draft(
     dictionary: Path | None,
     without: Sequence[str],
     out: Path | None,
-    told: CsvFormat,
+    told: synthdp.CsvFormat,
 ) -> None:
     """Draft a schema to edit.
 
@@ -126,7 +126,7 @@ def draft(
         click.echo(f"next: synthdp schema review '{out}'", err=True)
 
 
-def _of_table(path: Path, without: Sequence[str], told: CsvFormat) -> dict[str, Any]:
+def _of_table(path: Path, without: Sequence[str], told: synthdp.CsvFormat) -> dict[str, Any]:
     """Return the draft document of a table; print the columns that were left out and the texts for missing values."""
     from synthdp.nonprivate.draft_schema import draft_schema
 
@@ -139,7 +139,7 @@ def _of_table(path: Path, without: Sequence[str], told: CsvFormat) -> dict[str, 
     return document
 
 
-def _of_publication(json_schema: Path | None, dictionary: Path | None, told: CsvFormat) -> dict[str, Any]:
+def _of_publication(json_schema: Path | None, dictionary: Path | None, told: synthdp.CsvFormat) -> dict[str, Any]:
     """Return the schema document of a public description, a JSON Schema or a data dictionary, after a check.
 
     A document that no release could use is refused here, before it is written.

@@ -12,7 +12,6 @@ import synthdp
 from synthdp.cli.help import WholeHelp
 from synthdp.cli.reading import csv_options, read_as, table_at
 from synthdp.errors import DataError, ParameterError
-from synthdp.schema.csv_format import CsvFormat
 
 SERIES, PANEL = "series.json", "panel.json"
 """Names of the settings files that mark a folder as a series or as a panel."""
@@ -121,7 +120,7 @@ def start(
 def add(
     folder: Path, table: Path, history: tuple[Path, ...], corrections: Path | None,
     history_corrections: tuple[tuple[int, Path], ...], out: Path | None, cumulative: Path | None, page: Path | None,
-    seed: int | None, told: CsvFormat,
+    seed: int | None, told: synthdp.CsvFormat,
 ) -> None:  # fmt: skip
     """Add the rows of the next period, a private TABLE (CSV, or Parquet, Arrow, DuckDB or Excel by ending).
 
@@ -163,7 +162,7 @@ def add(
     click.echo(f"added {made.period} {made.added} of {made.periods}: about {release.model.rows} synthetic rows")
 
 
-def _add_to_panel(folder: Path, table: Path, out: Path | None, seed: int | None, told: CsvFormat) -> None:
+def _add_to_panel(folder: Path, table: Path, out: Path | None, seed: int | None, told: synthdp.CsvFormat) -> None:
     """Add a period to a panel, and write all its synthetic rows so far.
 
     No rows come out before the first window of periods is full.

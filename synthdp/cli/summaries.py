@@ -12,14 +12,13 @@ import click
 import synthdp
 from synthdp.cli.reading import read_as, table_at
 from synthdp.errors import ParameterError, tell_of_budget
-from synthdp.schema.csv_format import CsvFormat
 
 
 def release_summary(
     table: Path,
     schema: synthdp.Schema,
     *,
-    told: CsvFormat,
+    told: synthdp.CsvFormat,
     mechanism: str,
     options: Mapping[str, Any],
     epsilon: float,

@@ -30,7 +30,7 @@ from synthdp.privacy.calibration import Calibration, calibrate
 from synthdp.privacy.loss import GaussianDP
 from synthdp.queries.norms import Norms
 from synthdp.schema.schema import Schema
-from synthdp.tables.sources.resolve import source_of
+from synthdp.tables.resolve import source_of
 
 MEMBERS, STATES, TOLD = "members", "states-", "told-"
 """Names, or their beginnings, of the private records: the persons, each period's states, each period's noisy counts."""

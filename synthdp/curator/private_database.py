@@ -22,8 +22,8 @@ from synthdp.errors import DataError, InternalError, in_table
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.protocol import Statistic
 from synthdp.schema.database import DatabaseSchema
+from synthdp.tables.resolve import source_of
 from synthdp.tables.source import CheckedSource, Source, SummingSource
-from synthdp.tables.sources.resolve import source_of
 
 LEAST_PERSONS = 4096
 """Least number of persons whose records are encoded at once, also where records are wide.  Fewer would be slow, more would

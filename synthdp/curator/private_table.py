@@ -27,8 +27,8 @@ from synthdp.queries.protocol import AddingStatistic, KeyStatistic, Statistic, a
 from synthdp.schema.columns import Column, Identifier
 from synthdp.schema.schema import Schema
 from synthdp.tables.dataframe import FrameSource
+from synthdp.tables.resolve import infer_schema, source_of
 from synthdp.tables.source import CheckedSource, EncodingSource, Source, SummingSource
-from synthdp.tables.sources.resolve import infer_schema, source_of
 
 CACHED_DOMAINS = 4
 """Domains (binnings of the columns) whose encoded rows are kept, so that the next query need not encode them again.  A

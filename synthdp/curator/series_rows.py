@@ -19,8 +19,8 @@ from synthdp.queries.protocol import KeyStatistic, LinearQueries, Statistic
 from synthdp.schema.column import Column
 from synthdp.schema.columns import Boolean
 from synthdp.schema.schema import Schema
+from synthdp.tables.resolve import source_of
 from synthdp.tables.source import Source
-from synthdp.tables.sources.resolve import source_of
 
 MODULUS = 2**256
 """Fingerprints of rows are added modulo it, so that a sum depends neither on the order of rows nor on where tables end.

@@ -57,8 +57,8 @@ from synthdp.schema.relation import Relation
 from synthdp.schema.schema import Reviewable, Schema
 from synthdp.tables.format import TableFormat
 from synthdp.tables.keys import check_key_types
+from synthdp.tables.resolve import infer_schema, source_of
 from synthdp.tables.source import Source
-from synthdp.tables.sources.resolve import infer_schema, source_of
 
 if TYPE_CHECKING:
     from synthdp.curator import Discovered

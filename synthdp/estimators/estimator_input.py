@@ -24,8 +24,8 @@ from synthdp.errors import DataError, SynthDPError
 from synthdp.tables.dataframe import FrameSource, frame_of
 from synthdp.tables.plain import labels_of_objects
 from synthdp.tables.refusals import instead_of
+from synthdp.tables.resolve import is_spark, source_of
 from synthdp.tables.source import Source
-from synthdp.tables.sources.resolve import is_spark, source_of
 
 DEFAULT_LABEL = "target"
 """The column name of labels ``y`` that have no name."""

@@ -18,8 +18,8 @@ from synthdp.domain.public_rows import PublicRows, PublicTotals
 from synthdp.errors import DataError, ParameterError
 from synthdp.mechanisms.public_knowledge import PublicKnowledge
 from synthdp.schema.schema import Schema
+from synthdp.tables.resolve import source_of
 from synthdp.tables.sources.file_source import source_at
-from synthdp.tables.sources.resolve import source_of
 
 DIGITS = 6
 """Decimals to which two totals of rows must agree.  A numerical tolerance."""

@@ -48,9 +48,9 @@ from synthdp.report.series_report import series_page
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
+from synthdp.tables.resolve import source_of
 from synthdp.tables.results import dataframe
 from synthdp.tables.sources.file_source import source_at
-from synthdp.tables.sources.resolve import source_of
 from synthdp.tables.sources.write import library_for, write_blocks
 
 if TYPE_CHECKING:

@@ -63,8 +63,8 @@ from synthdp.schema.columns import Categorical, Column
 from synthdp.schema.schema import DraftedSchema, Reviewable, Schema, schema_given
 from synthdp.tables.dataframe import FrameSource
 from synthdp.tables.format import TableFormat
+from synthdp.tables.resolve import infer_schema, without_nulls
 from synthdp.tables.source import Source
-from synthdp.tables.sources.resolve import infer_schema, without_nulls
 
 if TYPE_CHECKING:  # pages, pictures, plans and files are loaded by the methods that make them
     from synthdp.answers.samples import Analysis

@@ -25,7 +25,8 @@ from synthdp.queries.interactions import Interactions
 from synthdp.queries.linear import Total
 from synthdp.queries.marginals import Marginals, one_ways
 from synthdp.queries.protocol import Statistic
-from synthdp.release import Release, model_of_single_columns
+from synthdp.release import Release
+from synthdp.sampling.single_columns import model_of_single_columns
 from synthdp.schema.schema import Schema
 
 

@@ -22,8 +22,8 @@ from synthdp.pictures.view import Bar, ColumnView, axis_between, marks_between, 
 from synthdp.schema.column import Column
 from synthdp.schema.database import database_schema_given
 from synthdp.schema.schema import Schema, schema_given
+from synthdp.tables.resolve import infer_schema, source_of
 from synthdp.tables.source import Source
-from synthdp.tables.sources.resolve import infer_schema, source_of
 
 SHOWN_LEVELS = 8
 """Levels that a picture shows at most; the key counts the others.  A safety limit of space."""

@@ -28,9 +28,9 @@ from synthdp.schema.public_documents import document_of
 from synthdp.schema.relation import Relation
 from synthdp.schema.schema import Schema, schema_text
 from synthdp.schema.schema_json import FOR_THE_REVIEW, column_document, parsed, read_document, rule_document, rule_of
+from synthdp.tables.resolve import source_of
 from synthdp.tables.source import Source
 from synthdp.tables.sources.file_source import source_at
-from synthdp.tables.sources.resolve import source_of
 
 DECLARED = "declared at the review of a draft"
 """Text of ``source`` for bounds that a reviewer replaced without giving a source."""

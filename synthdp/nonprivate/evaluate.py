@@ -43,7 +43,7 @@ from synthdp.schema.column import Column
 from synthdp.schema.database import DatabaseSchema
 from synthdp.schema.schema import Schema
 from synthdp.tables.refusals import instead_of
-from synthdp.tables.sources.resolve import source_of
+from synthdp.tables.resolve import source_of
 
 WARNING = "NON-PRIVATE: contains the real data's statistics; not for publication"
 """Stamp on every evaluation and comparison."""

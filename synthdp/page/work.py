@@ -218,7 +218,7 @@ def _judged(release: Any) -> Request:
 
     They are the significant relations; all are texts, which the page shows.
     """
-    from synthdp.report.relations import judged
+    from synthdp.report.verdicts import judged
 
     verdicts, relations = judged(release)
     return {

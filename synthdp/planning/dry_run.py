@@ -22,8 +22,8 @@ from synthdp.curator import Curator
 from synthdp.domain.domain import Domain, domain_of
 from synthdp.domain.encoder import decode, encode
 from synthdp.domain.grid import grid_of
-from synthdp.fit.listed_entropy import ListedEntropy
 from synthdp.measurements import Measurements
+from synthdp.mechanisms.adaptive.adaptive_marginals import AdaptiveMarginals
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.adaptive.optimum import optimum_of
 from synthdp.mechanisms.adaptive.power import power_of
@@ -336,7 +336,7 @@ def _best_unbiased(schema: Schema, loss: PrivacyLoss, adjacency: Adjacency, *, r
     axes = (OneWayTree().first_axis(name, column) for name, column in schema.items())
     found = optimum_of(
         [int(axis.releasable.sum()) for axis in axes], Workload(), BudgetAllocation(budget, adjacency),
-        total=rows, most_cells=ListedEntropy().max_cells,
+        total=rows, most_cells=AdaptiveMarginals().listed.max_cells,
     )  # fmt: skip
     return None if found is None else found.error
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from synthdp.answers.related.known import noisy_person_tables
 from synthdp.answers.related.unfit import unusual_persons
+from synthdp.answers.relations import LEAST_ASSOCIATION, centred, cramers_v, deviation
 from synthdp.arrays import AnyArray, FloatArray, IntArray
 from synthdp.domain.derive import derive
 from synthdp.domain.encoder import Numbers, RawColumn, rows_of
@@ -29,7 +30,6 @@ from synthdp.queries.person_tables import Kind, PersonTable
 from synthdp.randomness import generator
 from synthdp.release import Release
 from synthdp.report.html_page import SHOWN_ROWS, card_of, citation_of, promise_of, spend_of, texts_of
-from synthdp.report.relations import LEAST_ASSOCIATION, centred, cramers_v, deviation
 from synthdp.sampling.database_model import DatabaseModel, DrawnRows, outer_schema
 from synthdp.schema.columns import Column, Integer
 from synthdp.schema.relation import Relation

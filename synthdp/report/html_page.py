@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from synthdp.answers.expected_errors import expected_errors
+from synthdp.answers.relations import Relations, ShownRelation, associations
 from synthdp.arrays import FloatArray, GridIndices
 from synthdp.errors import ParameterError
 from synthdp.figures import in_figures, in_per_cent
@@ -21,7 +22,7 @@ from synthdp.release import Release
 from synthdp.report.card import card_rows, privacy_card
 from synthdp.report.dictionary import NOT_SAID, dictionary_rows
 from synthdp.report.guidelines import ORDERS, PUBLISHER, About
-from synthdp.report.relations import Relations, ShownRelation, associations
+from synthdp.report.verdicts import column_verdicts
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.tables.format import TableFormat
 
@@ -118,7 +119,7 @@ def report_page(
         published=_published(about),
         dictionary=dictionary,
         heads=[head for head in HEADS if any(row[head] not in ("", NOT_SAID) for row in dictionary)],
-        verdicts=relations.columns(),
+        verdicts=column_verdicts(relations.direct),
         relations=listed,
         unfit=UNFIT,
         promise=promise_of(release.receipt),

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from synthdp.answers.answer import answer_engine
 from synthdp.answers.direct import GLSEstimates
+from synthdp.answers.relations import Relations, ShownRelation, associations
+from synthdp.pictures.column_views import drawn_indices
 from synthdp.release import Release
 from synthdp.sampling.synthetic_model import SyntheticModel
 
@@ -88,6 +90,12 @@ def column_verdicts(direct: GLSEstimates) -> list[ColumnVerdict]:
 def verdicts_of(release: Release[SyntheticModel]) -> list[ColumnVerdict]:
     """Return a verdict on every column of a release, in the order of its domain."""
     return column_verdicts(answer_engine(release.output, release.measurements).direct)
+
+
+def judged(release: Release[SyntheticModel]) -> tuple[list[ColumnVerdict], list[ShownRelation]]:
+    """Return a verdict on every column of a release, and its significant relations."""
+    found = Relations(release.output, release.measurements)
+    return column_verdicts(found.direct), found.listed(*associations(release.output, drawn_indices(release.output)))
 
 
 def in_lines(verdicts: Sequence[ColumnVerdict]) -> list[str]:

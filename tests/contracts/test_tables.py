@@ -38,7 +38,7 @@ from synthdp.schema.columns import (
 from synthdp.schema.schema import Schema
 from synthdp.tables.dataframe import FrameSource
 from synthdp.tables.format import TableFormat
-from synthdp.tables.sources.resolve import infer_schema
+from synthdp.tables.resolve import infer_schema
 
 PARIS = "Europe/Paris"
 

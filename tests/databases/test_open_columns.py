@@ -29,7 +29,7 @@ from synthdp.errors import BudgetExceededError, DataError, DiscoveryWarning, Par
 from synthdp.privacy.loss import Remaining
 from synthdp.privacy.neighbors import Adjacency, Neighbors
 from synthdp.tables.dataframe import FrameSource
-from synthdp.tables.sources.resolve import infer_schema
+from synthdp.tables.resolve import infer_schema
 
 pytestmark = pytest.mark.usefixtures("few_sweeps")
 

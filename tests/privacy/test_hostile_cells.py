@@ -27,8 +27,8 @@ from synthdp.domain.domain import domain_of
 from synthdp.privacy import noise
 from synthdp.queries.marginals import Marginals, one_ways
 from synthdp.tables.format import TableFormat
+from synthdp.tables.resolve import source_of
 from synthdp.tables.source import SummingSource
-from synthdp.tables.sources.resolve import source_of
 
 QUERIES = one_ways(domain_of(SCHEMA, bins=4))
 ENDS = np.cumsum([axis.size for axis in QUERIES.domain.axes])[:-1]

@@ -38,8 +38,8 @@ from synthdp.errors import DataError
 from synthdp.nonprivate.draft_schema import draft_schema
 from synthdp.tables.dataframe import FrameSource
 from synthdp.tables.format import TableFormat
+from synthdp.tables.resolve import source_of
 from synthdp.tables.sources.csv import CsvSource
-from synthdp.tables.sources.resolve import source_of
 
 SOME = [
     "pandas object", "pandas str", "pandas string pyarrow", "pandas category", "pandas float64", "pandas UInt64",

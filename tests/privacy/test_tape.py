@@ -33,7 +33,7 @@ from synthdp.cli.main import main
 from synthdp.domain.domain import domain_of
 from synthdp.errors import SynthDPError
 from synthdp.queries.marginals import Marginals, all_cliques
-from synthdp.tables.sources.resolve import infer_schema, source_of
+from synthdp.tables.resolve import infer_schema, source_of
 
 NO_ROWS = "the first of all"
 """A table of one row beside one of none: an estimator refuses the latter, as its receipt assumes; a curator answers."""

@@ -22,7 +22,7 @@ from synthdp import Boolean, Curator, PureDP, Schema
 from synthdp.curator.contribution import Bounding, first_rows
 from synthdp.domain.domain import domain_of
 from synthdp.queries.marginals import one_ways
-from synthdp.tables.sources.resolve import source_of
+from synthdp.tables.resolve import source_of
 
 UTC = dt.UTC
 TEXTS = [

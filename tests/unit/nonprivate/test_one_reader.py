@@ -17,7 +17,7 @@ from synthdp.errors import FormatError, ParameterError
 from synthdp.nonprivate.draft_schema import draft_schema
 from synthdp.schema.columns import is_complete
 from synthdp.schema.csv_format import USUAL_MISSING
-from synthdp.tables.sources.resolve import source_of
+from synthdp.tables.resolve import source_of
 
 POOLS = {
     "missing": [*USUAL_MISSING, "", " ", "\t", " NA ", "nAn", "n/A", "NONE"],

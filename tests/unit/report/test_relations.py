@@ -12,10 +12,10 @@ import pandas as pd
 import pytest
 
 import synthdp as sd
+from synthdp.answers.relations import FALSE_LISTS, Evidence, Relations, ShownRelation, _connected, associations
 from synthdp.pictures.column_views import drawn_indices
 from synthdp.report.html_page import report_page
-from synthdp.report.relations import FALSE_LISTS, Evidence, Relations, ShownRelation, _connected, associations
-from synthdp.report.verdicts import ColumnVerdict, in_lines
+from synthdp.report.verdicts import ColumnVerdict, column_verdicts, in_lines
 
 ROWS, EPSILONS = (500, 2000, 9000), (0.5, 1.0, 3.0)
 
@@ -118,7 +118,7 @@ def test_verdicts_are_better_with_more_budget_and_in_words() -> None:
     errors = []
     for epsilon in (0.1, 5.0):
         found, _, _ = judged(table, schema, epsilon)
-        verdicts = found.columns()
+        verdicts = column_verdicts(found.direct)
         assert [one.name for one in verdicts] == list(schema)
         errors.append(np.mean([one.error for one in verdicts]))
     assert errors[1] < errors[0] / 5

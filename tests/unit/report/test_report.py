@@ -13,12 +13,12 @@ import pytest
 
 import synthdp as sd
 from synthdp.answers.expected_errors import expected_errors
+from synthdp.answers.relations import cramers_v
 from synthdp.errors import DataError, ParameterError
 from synthdp.release_files import fingerprint
 from synthdp.report import report_page
 from synthdp.report.card import card_rows, card_text, privacy_card
 from synthdp.report.html_page import ASSOCIATED, DRAWN, STRONGEST
-from synthdp.report.relations import cramers_v
 
 SECTIONS = ("rows", "columns", "pairs", "error", "card")
 SCHEMA = sd.Schema(

@@ -28,8 +28,8 @@ from synthdp.schema.columns import (
 from synthdp.schema.schema import Schema
 from synthdp.tables.dataframe import FrameSource
 from synthdp.tables.format import TableFormat
+from synthdp.tables.resolve import infer_schema
 from synthdp.tables.sources.csv import CsvSource
-from synthdp.tables.sources.resolve import infer_schema
 
 LIBRARIES = ["pandas", "polars", "polars lazy", "pyarrow", "duckdb"]
 

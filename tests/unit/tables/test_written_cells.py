@@ -11,8 +11,8 @@ from synthdp.domain.encoder import decode, encode
 from synthdp.domain.grid import grid_of
 from synthdp.errors import DataError
 from synthdp.tables.format import TableFormat
+from synthdp.tables.resolve import source_of
 from synthdp.tables.sources.csv import write_csv
-from synthdp.tables.sources.resolve import source_of
 
 SCHEMA = sd.Schema(
     {

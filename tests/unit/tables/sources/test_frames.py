@@ -30,8 +30,8 @@ from synthdp.schema.columns import (
     Untyped,
 )
 from synthdp.tables.dataframe import FrameSource
+from synthdp.tables.resolve import infer_schema
 from synthdp.tables.sources.csv import CsvSource
-from synthdp.tables.sources.resolve import infer_schema
 
 EVERY_KIND = [
     Continuous(0, 1, nullable=True),

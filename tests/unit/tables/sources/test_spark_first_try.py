@@ -52,7 +52,7 @@ for table in (spark.table("visits"), frame):
     for unit in (None, "who"):
         from synthdp.curator.private_table import PrivateTable
         from synthdp.privacy.neighbors import Adjacency
-        from synthdp.tables.sources.resolve import source_of
+        from synthdp.tables.resolve import source_of
         held = PrivateTable(source_of(table), schema, Adjacency(unit=unit, rows=1))
         sums.append(held.exact(pairs).tolist())
 assert sums[:2] == sums[2:]

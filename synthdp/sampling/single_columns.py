@@ -7,7 +7,6 @@ linear queries look at it, a density near the uniform one is fitted to them; whe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from synthdp.queries.contingency import project_to_simplex
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.protocol import LinearQueries
 from synthdp.randomness import generator
+from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.column import Column
 from synthdp.schema.schema import Schema
 
@@ -30,28 +30,12 @@ MOST_QUERIES = 2048
 """Only the first this many queries are used to fit a density.  A safety limit of memory."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SingleColumns:
-    """A model of independent columns, made from whatever was measured of each.
+def model_of_single_columns(
+    schema: Schema, measured: Sequence[Measurements], *, rows: float = 0.0
+) -> tuple[SyntheticModel, tuple[str, ...]]:
+    """Return a model of independent columns from the noisy answers about each alone, and notes for the receipt.
 
-    Parameters
-    ----------
-    domain, distribution
-        The law: one axis a column.
-    total
-        About how many rows there are, at least 1.
-    unknown
-        Columns without a measurement: their values are uniform.
-    """
-
-    domain: Domain
-    distribution: Product
-    total: float
-    unknown: tuple[str, ...]
-
-
-def single_columns(schema: Schema, measured: Sequence[Measurements], *, rows: float = 0.0) -> SingleColumns:
-    """Estimate each column's distribution from the answers about it alone, when other fits have failed.
+    It can be released if the intended model cannot be fitted.
 
     Parameters
     ----------
@@ -60,7 +44,7 @@ def single_columns(schema: Schema, measured: Sequence[Measurements], *, rows: fl
     measured
         Noisy answers, about these columns or others.
     rows
-        The number of rows, if it is known.
+        The number of rows, if it is known; else 0.
     """
     total = rows or next((count for count, _ in row_counts(measured)), 0.0)
     known = {name: table for name, kind in schema.items() if (table := _table_of(name, kind, measured)) is not None}
@@ -78,7 +62,10 @@ def single_columns(schema: Schema, measured: Sequence[Measurements], *, rows: fl
         margins.append(margin)
     domain = Domain(tuple(axes))
     law = Product(shape=domain.shape, margins=margins)
-    return SingleColumns(domain=domain, distribution=law, total=total, unknown=tuple(unknown))
+    notes = ["columns are independent of each other: no relation between them is in the table"]
+    if unknown:
+        notes.append(f"nothing was measured of: {', '.join(unknown)}; their values are uniform and mean nothing")
+    return SyntheticModel.of(schema, domain, law, total=total), tuple(notes)
 
 
 def _table_of(name: str, kind: Column, measured: Sequence[Measurements]) -> tuple[Axis, FloatArray] | None:

@@ -1,4 +1,4 @@
-"""Significant relations of two columns of a release, and the accuracy of each column: from noisy answers alone.
+"""Significant relations of two columns of a release, from noisy answers alone.
 
 A relation that noise or chance explains is not listed, even if the synthetic rows show it.  The module reads no real
 row.
@@ -18,9 +18,6 @@ from synthdp.answers.direct import GLSEstimates
 from synthdp.arrays import FloatArray, GridIndices, IntArray
 from synthdp.fit.out_of_domain import merged_in_domain
 from synthdp.measurements import Measurements
-from synthdp.pictures.column_views import drawn_indices
-from synthdp.release import Release
-from synthdp.report.verdicts import ColumnVerdict, column_verdicts
 from synthdp.sampling.synthetic_model import SyntheticModel
 
 FALSE_LISTS = 1e-3
@@ -210,10 +207,6 @@ class Relations:
                 )
         return sorted(found.values(), key=lambda one: -one.association)
 
-    def columns(self) -> list[ColumnVerdict]:
-        """Return a verdict on every column, in the order of the domain."""
-        return column_verdicts(self.direct)
-
     @property
     def _total(self) -> float:
         """Estimated number of rows, at least 1, by which fractions of rows become counts."""
@@ -344,12 +337,6 @@ def deviation(
         largest=noise + total * float(p.max()) * float(q.max()),
         high=math.sqrt(max(largest_plain, 0.0) / max(float((plain * shown**2).sum()), 1e-300)),
     )  # fmt: skip
-
-
-def judged(release: Release[SyntheticModel]) -> tuple[list[ColumnVerdict], list[ShownRelation]]:
-    """Return a verdict on every column of a release, and its significant relations."""
-    found = Relations(release.output, release.measurements)
-    return found.columns(), found.listed(*associations(release.output, drawn_indices(release.output)))
 
 
 def centred(table: FloatArray) -> FloatArray:
