@@ -43,13 +43,11 @@ from synthdp.mechanisms.preflight import account_of, discovery_part, first_that_
 from synthdp.mechanisms.related.choosing import names_wished
 from synthdp.mechanisms.related.related_tables import RelatedTables, check_tables, relations_wished, single_attributes
 from synthdp.mechanisms.workload import Workload
-from synthdp.planning.database_plan import DatabasePlan, plan_database
 from synthdp.privacy.loss import LARGE_EPSILON, PrivacyLoss, loss_of
 from synthdp.privacy.neighbors import neighbors_named
 from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.randomness import RandomState, generator
 from synthdp.release import Release, load, save
-from synthdp.report import write_report
 from synthdp.sampling.database_model import DatabaseModel, outer_schema
 from synthdp.sampling.restriction import without_places
 from synthdp.schema.database import DatabaseSchema, database_schema_given
@@ -63,6 +61,7 @@ from synthdp.tables.source import Source
 if TYPE_CHECKING:
     from synthdp.curator import Discovered
     from synthdp.planning import Plan, Plans
+    from synthdp.planning.database_plan import DatabasePlan
 
 LOOKED = "bounds and levels were looked for in one row of each person: the rows of these notes are such rows"
 """Receipt note of a table with discovered columns."""
@@ -473,6 +472,8 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         if self._one is not None:
             self._one.report(path, title=title)
             return
+        from synthdp.report import write_report
+
         write_report(self.release_, path, title=title)
 
     def plan(
@@ -498,6 +499,8 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         if not schema.relations:
             return self._of_one(schema).plan(rows=(rows or {}).get(schema.root), epsilon=epsilon)
         loss = loss_of(self.epsilon if epsilon is None else epsilon, self.delta)
+        from synthdp.planning.database_plan import plan_database
+
         return plan_database(schema, loss, neighbors=self.neighbors, rows=rows or {}, domain_budget=self.domain_budget)
 
     @staticmethod

@@ -17,17 +17,15 @@ from synthdp.answers.expressions import allowed_by
 from synthdp.arrays import BoolArray, FloatArray, IntArray
 from synthdp.checks import whole
 from synthdp.curator import Ledger, open_panel
-from synthdp.distribution.explicit import Explicit
 from synthdp.errors import DataError, ParameterError
 from synthdp.estimators.series_folder import SeriesFolder, check_loss, check_same, ledger_of, read_arrays, write_arrays
 from synthdp.files import replacing_folder
-from synthdp.mechanisms.series_panel import first_persons, next_states, padding
+from synthdp.mechanisms.series_panel import first_persons, model_of_states, next_states, padding
 from synthdp.privacy.loss import ApproxDP, GaussianDP
 from synthdp.privacy.neighbors import Adjacency, Neighbors
 from synthdp.privacy.noise import noise_versions
 from synthdp.privacy.receipt import Item, Receipt, assumptions
 from synthdp.randomness import RandomState, generator
-from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema, schema_given
 from synthdp.tables.results import dataframe
 from synthdp.tables.sources.write import library_for, write_blocks
@@ -224,12 +222,12 @@ class PanelSeries:
         schema.  Of every sequence of states, `padding` persons are additional.
         """
         states = self._published(self._checked() + 1)
-        frames = []
+        frames, model = [], model_of_states(self.schema, self._states)
         for t in range(states.shape[1]):
             seed = int(read_arrays(self._folder.period(max(t, self.window - 1)) / "period.npz")["seed"])
             person = np.flatnonzero(states[:, t] != self._states.absent)
             rng = generator(seed + t)
-            rows = self._model().table_of(self._states.rows_of(states[person, t], rng), rng)
+            rows = model.table_of(self._states.rows_of(states[person, t], rng), rng)
             rows.insert(0, "person", person + 1)
             rows.insert(1, self.period if self.period not in self.schema else "period", t + 1)
             frames.append(rows)
@@ -340,13 +338,6 @@ class PanelSeries:
             unit=known["privacy_unit"], window=self.window, bins=int(known["bins"]), ledger=self._ledger,
             dataset=self._dataset, key=self._key,
         )  # fmt: skip
-
-    def _model(self) -> SyntheticModel:
-        """Return a model that only converts states to rows of a table; its distribution is not used."""
-        domain = self._states.domain
-        codes = np.stack(np.unravel_index(self._states.cells[:1], domain.shape), axis=1)
-        unused = Explicit(shape=domain.shape, codes=codes, weights=np.ones(1))
-        return SyntheticModel.of(self.schema, domain, unused, total=1.0)
 
     def _checked(self) -> int:
         """Return the last period added, counted from 0; raise DataError before the window is full."""

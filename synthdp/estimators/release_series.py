@@ -35,16 +35,12 @@ from synthdp.mechanisms.series_asked import (
 )
 from synthdp.mechanisms.series_periods import period_of
 from synthdp.mechanisms.series_schedule import stages_of
-from synthdp.pictures.over_time_chart import picture_over_time
-from synthdp.pictures.picture import Picture
-from synthdp.planning.series_plan import SeriesPlan, plan_series
 from synthdp.privacy.loss import ApproxDP, GaussianDP
 from synthdp.privacy.neighbors import Adjacency, neighbors_named
 from synthdp.privacy.noise import noise_versions
 from synthdp.privacy.receipt import Item, Receipt, assumptions
 from synthdp.randomness import RandomState, generator
 from synthdp.release import Release
-from synthdp.report.series_report import series_page
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
@@ -55,6 +51,8 @@ from synthdp.tables.sources.write import library_for, write_blocks
 
 if TYPE_CHECKING:
     from synthdp.curator import SeriesRoom
+    from synthdp.pictures.picture import Picture
+    from synthdp.planning.series_plan import SeriesPlan
 
 NORMAL = 1.959964
 """z-value of a two-sided 95 % interval.  Derived: the 97.5 % point of the normal distribution."""
@@ -275,6 +273,8 @@ class ReleaseSeries:
         rows_per_period
             Your estimate of the number of rows per period.
         """
+        from synthdp.planning.series_plan import plan_series
+
         return plan_series(
             self.schema, self._mechanism, periods=self.periods, at_most=self._terms.most_periods, mu=self._terms.mu,
             delta=self.delta, again=bool(self._settings["choose_again"]), neighbors=self._settings["neighbors"],
@@ -375,6 +375,8 @@ class ReleaseSeries:
         counts
             Counts that are drawn in addition to the number of rows.
         """
+        from synthdp.report.series_report import series_page
+
         wanted = [("number of rows", count()), *((f"question {i + 1}", one) for i, one in enumerate(counts))]
         page = series_page(
             [(name, self.over_time(one)) for name, one in wanted], receipt=self.receipt_,
@@ -396,6 +398,8 @@ class ReleaseSeries:
             As in `answer`; default: the number of rows.
         """
         title = "number of rows by period" if question is None else "by period"
+        from synthdp.pictures.over_time_chart import picture_over_time
+
         return picture_over_time(self.over_time(question or count(), cumulative=cumulative), title)
 
     def _room(self) -> SeriesRoom:

@@ -10,14 +10,24 @@ import math
 import numpy as np
 
 from synthdp.arrays import FloatArray, IntArray
+from synthdp.distribution.explicit import Explicit
 from synthdp.domain.panel_states import PanelStates
 from synthdp.queries.contingency import project_to_simplex
 from synthdp.randomness import Generator
+from synthdp.sampling.synthetic_model import SyntheticModel
+from synthdp.schema.schema import Schema
 
 FAILURE = 0.05
 """Largest probability that any noisy count of any period falls below 0 in spite of the padding (it is then cut to 0). A
 tolerance.
 """
+
+
+def model_of_states(schema: Schema, states: PanelStates) -> SyntheticModel:
+    """Return a model that only makes rows of a table from states; its distribution is not used."""
+    codes = np.stack(np.unravel_index(states.cells[:1], states.domain.shape), axis=1)
+    unused = Explicit(shape=states.domain.shape, codes=codes, weights=np.ones(1))
+    return SyntheticModel.of(schema, states.domain, unused, total=1.0)
 
 
 def padding(stddev: float, *, patterns: int, tellings: int) -> int:
