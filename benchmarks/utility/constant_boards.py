@@ -315,7 +315,8 @@ def written_missing(cell: Cell, seed: int) -> tuple[dict[str, float], str]:
     """Release a table with nothing declared, in which a number stands for missing values, as in many files."""
     real = start(cell.table)
     codes = {
-        name: real[name].fillna(SENTINELS[i % len(SENTINELS)]) for i, name in enumerate(NUMBERS_MISSING[cell.table])
+        name: real[name].fillna(SENTINELS[i % len(SENTINELS)])
+        for i, name in enumerate(NUMBERS_MISSING.get(cell.table, ()))
     }
     real = real.assign(**codes)
     with same_noise(seed):
@@ -553,6 +554,7 @@ BOARDS: dict[str, tuple[Callable[[Cell, int], tuple[dict[str, float], str]], tup
     "known": (single_table, KNOWN),
     "undeclared": (single_table, ("college", "rotterdam", "attrition")),
     "sentinels": (written_missing, tuple(NUMBERS_MISSING)),
+    "undeclared, many": (written_missing, ("wages_of_many", "all_crashes")),
     "answers": (answers, ("college", "rotterdam")),
     "panels": (several_tables, ("nlswork", "randhie")),
     "persons": (of_persons, tuple(PERSONS_OF)),

@@ -410,8 +410,9 @@ def root_mean_square(errors: Sequence[FloatArray], size: int) -> FloatArray:
 
 
 CORRELATION_STDDEV = 0.3
-"""Assumed stddev of an unmeasured correlation, as a fraction of the largest that the pair's screened L1 distance
-allows.  Tuned on Males and DoctorAUS (docs/benchmarks/answers.md)."""
+"""Assumed stddev of an unmeasured correlation, as a fraction of the largest that the pair's screened L1 distance allows.
+Tuned on Males and DoctorAUS (docs/benchmarks/answers.md): half and twice of it change widths of intervals by -3.2 and
++4.9 % (docs/benchmarks/constants.md)."""
 
 
 def unmeasured_correlation_errors(bootstrap: Bootstrap, columns: Sequence[int]) -> FloatArray:

@@ -37,19 +37,18 @@ HIDDEN = 0.07
 value cuts more ranges, and clips more numbers.  Tuned; not measured."""
 
 CLEAR = 1e-6
-"""Probability that noise alone makes any empty bin of a histogram significant.  A larger value finds ends of a range with
-fewer numbers, and more ends that are noise.  Tuned; not measured."""
-
-BESIDE = 3e-6
-"""Probability that noise alone in one bin widens a range; the four bins next to significant ones are tested.  So a range
-is widened by noise once in 80 000 columns.  A larger value clips fewer numbers, and widens more ranges by noise.  Where
-the range surely stays narrow, weaker evidence counts (`LIKELY`).  Tuned; not measured."""
+"""Probability that noise alone makes any empty bin of a histogram significant, and that noise alone in one bin next to a
+significant one widens a range; four bins are tested.  A larger value finds ends of a range with fewer numbers, and more
+ends that are noise.  Where the range surely stays narrow, weaker evidence counts (`LIKELY`).  Tuned: half and twice of it
+change no release of three undeclared tables with missing values (docs/benchmarks/constants.md)."""
 
 BESIDE_FEW, FEW = 1e-3, 0.05
-"""Probability `BESIDE_FEW`, per bin, that noise alone widens a range, in columns with few numbers (`BESIDE` in others).  A
-column has few numbers if the count that a bin needs by `BESIDE` is more than the fraction `FEW` of them.  Clipping such
-a fraction costs more than a range that is too wide.  A larger `BESIDE_FEW` or a smaller `FEW` clips fewer numbers, and
-widens more ranges by noise.  Tuned; not measured."""
+"""Probability `BESIDE_FEW`, per bin, that noise alone widens a range, in columns with few numbers (`CLEAR` in others).  A
+column has few numbers if the count that a bin needs by `CLEAR` is more than the fraction `FEW` of them.  Clipping such a
+fraction costs more than a range that is too wide.  A larger `BESIDE_FEW` or a smaller `FEW` clips fewer numbers, and
+widens more ranges by noise.  Tuned: half and twice of `BESIDE_FEW` change the three-way error of three undeclared tables
+with missing values by 0 and 0 %, of `FEW` by -.2 and 0 %; without the rule it is 1.3 % larger for six undeclared tables
+(docs/benchmarks/constants.md)."""
 
 LIKELY = 2.0
 """Noise stddevs that evidence must exceed where a mistake costs little: noise exceeds them once in 44 counts.  A power of
@@ -76,12 +75,6 @@ fraction that is clipped.  A larger value narrows more ranges.  Tuned: half and 
 error of three undeclared tables by 0 and +.1 % (docs/benchmarks/constants.md).
 """
 
-OUTSIDE = 5.2
-"""Noise stddevs above which an equal-width bin, or a window of adjacent ones, is taken to hold numbers.  Noise alone
-exceeds it once in 60 000 histograms.  A smaller value keeps more ranges wide because of noise.  Tuned: half and
-twice of it change the three-way error of three undeclared tables by -.2 and -1.6 % (docs/benchmarks/constants.md).
-"""
-
 FEW_PARTS = 2
 """Most bins that a point mass fills.  Derived: a point mass lies in one bin, or on the border of two."""
 
@@ -92,11 +85,10 @@ clip numbers that noise hides.  A larger value cuts more ranges, and clips more 
 change the three-way error of three undeclared tables by +.4 and 0 % (docs/benchmarks/constants.md)."""
 
 HIDING = 4.0
-"""Noise stddevs: a range is not cut if the noisy count outside exceeds both this many and the fraction `HIDDEN` of
-the numbers.  In a column with few numbers (`MUCH`) it also replaces `OUTSIDE` for bins beside a point mass.  A
-larger value cuts more ranges, and clips more numbers.  Tuned: half and twice of it change the three-way error of
-three undeclared tables by -2.4 and +.2 % (docs/benchmarks/constants.md).
-"""
+"""Noise stddevs: a range is not cut if the noisy count outside exceeds both this many and the fraction `HIDDEN` of the
+numbers.  In a column with few numbers (`MUCH`) it also is the limit for bins beside a point mass, in place of a
+significant count.  A larger value cuts more ranges, and clips more numbers.  Tuned: half and twice of it change the
+three-way error of three undeclared tables by -2.4 and +.2 % (docs/benchmarks/constants.md)."""
 
 WINDOWS = (1, 2, 4, 8)
 """Numbers of adjacent bins whose sums are also tested, because values spread over several bins may be significant
@@ -136,9 +128,17 @@ class NoisyCounts:
         """Return the count, in rows, that noise of one empty bin exceeds with probability ``chance``, 0 < chance < 1/2."""
         return self.stddev * self.law.distribution.quantile(2 * chance, len(self.rows))
 
+    @property
+    def least_clear(self) -> float:
+        """Return the count, in rows, above which a bin is significant.
+
+        Noise makes any of k empty bins significant with probability `CLEAR`.
+        """
+        return self.above(CLEAR / len(self.rows))
+
     def clear(self) -> BoolArray:
-        """Return a (k,) mask of the significant bins: noise makes any of k empty bins so with probability `CLEAR`."""
-        return np.asarray(self.rows > self.above(CLEAR / len(self.rows)))
+        """Return a (k,) mask of the significant bins, whose counts exceed `least_clear`."""
+        return np.asarray(self.rows > self.least_clear)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,8 +177,8 @@ def power_bins(values: FloatArray) -> FloatArray:
 def clear_ends(counts: NoisyCounts) -> tuple[float, float] | None:
     """Return the outer edges of the significant powers of two; ``None`` if there are none, (0, 0) if only zero is.
 
-    Adjacent bins may be significant as a sum.  Bins next to significant ones are added on weaker evidence (`BESIDE`),
-    so that a range is not clipped.
+    Adjacent bins may be significant as a sum.  Bins next to significant ones are added on weaker evidence, so that a range
+    is not clipped: noise alone in one of them is enough with probability `CLEAR`.
     """
     zero = 2 * EXPONENTS
     sides = [
@@ -343,12 +343,12 @@ def narrowed(
     span = span_of_parts(counts, part, whole=whole)
     if start < stop and not narrow and _width(0.0, (last - first) * part, whole=whole) > NARROW * span:
         few = stop - start <= FEW_PARTS
-        careful = not heap and OUTSIDE * counts.stddev * math.sqrt(WINDOWS[-1]) > MUCH * held.rows
+        careful = not heap and counts.least_clear * math.sqrt(WINDOWS[-1]) > MUCH * held.rows
         tight = not careful and (last_look or (whole and part == 1) or span >= 2 * part)
         most = int(NARROW * span / part + 1e-9) + (whole and part == 1) if tight else None
         kept = _with_neighbours(counts, start, stop, most)
         near = max(start - 1, kept[0]), min(stop + 1, kept[1])
-        others = _others(counts, *kept, deviations=HIDING if careful else OUTSIDE)
+        others = _others(counts, *kept, most=HIDING * counts.stddev if careful else counts.least_clear)
         if (few or not careful) and not others and not _much_outside(counts, *near, held=held):
             first, last = kept
     return lower + first * part, lower + last * part
@@ -416,10 +416,10 @@ def _clear_bins(counts: NoisyCounts, start: int, stop: int) -> list[int]:
 def _widened(counts: NoisyCounts, place: int, step: int) -> int:
     """Return the last bin of a chain of likely filled bins that begins at ``place`` and goes in direction ``step``.
 
-    A bin joins the chain if its count exceeds what `BESIDE` allows noise; the chain may jump over one bin.  The range
+    A bin joins the chain if its count exceeds what `CLEAR` allows noise; the chain may jump over one bin.  The range
     is extended to it, so that numbers at its ends are not clipped.
     """
-    near = counts.above(BESIDE)
+    near = counts.above(CLEAR)
     if near > FEW * significant_total(counts).rows:
         near = counts.above(BESIDE_FEW)
     while True:
@@ -430,23 +430,23 @@ def _widened(counts: NoisyCounts, place: int, step: int) -> int:
         place = farther[-1]
 
 
-def _others(counts: NoisyCounts, first: int, last: int, *, deviations: float) -> bool:
-    """Return whether counts outside ``first`` to ``last`` exceed ``deviations`` noise stddevs, alone or in sums.
+def _others(counts: NoisyCounts, first: int, last: int, *, most: float) -> bool:
+    """Return whether counts outside ``first`` to ``last`` exceed ``most`` rows, alone or in sums scaled to equal noise.
 
     Then numbers lie outside, and the range is not cut to ``first`` to ``last``.
     """
     rows = counts.rows.copy()
     rows[first:last] = 0
     sums = (np.convolve(rows, np.ones(width), mode="valid") / math.sqrt(width) for width in WINDOWS)
-    return any(bool((one > deviations * counts.stddev).any()) for one in sums)
+    return any(bool((one > most).any()) for one in sums)
 
 
 def _filled(counts: NoisyCounts) -> tuple[int, int]:
-    """Return the first bin with more than `OUTSIDE` noise stddevs, and the position after the last; (0, 0) if there is none.
+    """Return the first significant bin, and the position after the last; (0, 0) if there is none.
 
     Such bins surely hold numbers.
     """
-    filled = np.flatnonzero(counts.rows > OUTSIDE * counts.stddev)
+    filled = np.flatnonzero(counts.clear())
     return (int(filled[0]), int(filled[-1]) + 1) if len(filled) else (0, 0)
 
 

@@ -23,10 +23,10 @@ MEAN_ABS = math.sqrt(2 / math.pi)
 Derived."""
 
 OF_MARGINS = 0.5
-"""Assumed squared error of a column's estimated rows, as a multiple of the noise variance of its raw counts.  It is
-below 1 because estimates are smoothed.  A larger value lets noisy margins explain more of a score.
-
-Tuned.  Measured on Adult's columns at epsilon .1: .01 to 1.5, .3 in the median."""
+"""Assumed squared error of a column's estimated rows, as a multiple of the noise variance of its raw counts.  It is below
+1 because estimates are smoothed.  A larger value lets noisy margins explain more of a score.  On Adult's columns at
+epsilon .1 it is .01 to 1.5, .3 in the median.  Tuned: half and twice of it change the three-way error of five tables by
++.6 and +1.2 % (docs/benchmarks/constants.md)."""
 
 DISTANCES = np.geomspace(0.003, 1.5, 36)
 """Grid of possible strengths of a relation.  A strength is the L1 distance of a table from its expected counts, as a
@@ -39,9 +39,9 @@ SIZES = np.geomspace(0.01, 0.6, 10)
 
 TYPICAL, SPREAD = {2: 0.12, 3: 0.03}, 0.8
 """Log-normal prior of the mean strength of relations, as a fraction of the rows: TYPICAL is its mode for pairs and for
-triples (beyond their pairs), SPREAD its standard deviation on the log scale.  Tuned on Adult and hmeq; scores of more
-than a few pairs outweigh it.
-"""
+triples (beyond their pairs), SPREAD its standard deviation on the log scale.  Scores of more than a few pairs outweigh
+it.  Tuned on Adult and hmeq: half and twice of TYPICAL change the three-way error of five tables by 0 and +.1 %, of
+SPREAD by +.1 and +.4 % (docs/benchmarks/constants.md)."""
 
 NONE = np.array([0.02, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995])
 """Grid of the fraction of candidates whose columns are not related; scores determine the weight of each value.  Its
@@ -49,7 +49,8 @@ steps are a tolerance."""
 
 RELATIVES = 6.0
 """Prior mean of the number of columns that a column is related to, at most half of them.  With a larger value, weaker
-scores count as relations; with a smaller one, they count as noise.  Many scores outweigh it.  Tuned."""
+scores count as relations; with a smaller one, they count as noise.  Many scores outweigh it.  Tuned: half and twice of it
+change the three-way error of five tables by +.4 and -.1 % (docs/benchmarks/constants.md)."""
 
 MISSTATED = 0.15
 """Relative error of the part of a score that is attributed to chance and to noisy margins, which is only estimated.

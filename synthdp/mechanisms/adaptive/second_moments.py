@@ -56,9 +56,10 @@ twice of it change the three-way error of five tables by +.4 and +.2 % (docs/ben
 """
 
 STRONG, MOST_STRONG = 3.0, 6
-"""A product is measured a second time if it exceeds STRONG standard deviations of its noise; at most MOST_STRONG
-products are.  A smaller STRONG would measure mere noise again; a larger MOST_STRONG leaves more noise in each product.
-Tuned; ablation in docs/benchmarks/planner.md."""
+"""A product is measured a second time if it exceeds STRONG standard deviations of its noise; at most MOST_STRONG products
+are.  A smaller STRONG would measure mere noise again; a larger MOST_STRONG leaves more noise in each product.  Tuned
+(ablation in docs/benchmarks/planner.md): half and twice of STRONG change the three-way error of five tables by -.1 and
+-.1 %, of MOST_STRONG by +.5 and +.5 % (docs/benchmarks/constants.md)."""
 
 AIM_OF_STRONG = 0.03
 """Standard deviation of the noise in the strongest correlations at which no more budget is spent on them.  A smaller

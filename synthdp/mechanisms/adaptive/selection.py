@@ -30,11 +30,10 @@ PARTS = (1.0, 0.85, 0.7, 0.5, 0.35, 0.2, 0.1, 0.05)
 histograms).  A tolerance."""
 
 SHOWN = 0.7
-"""Assumed reduction of a pair's error, in rows, for each row of distance that its table over merged bins removes.  It
-is below 1 as nothing changes within merged bins.  A smaller value measures fewer pairs over merged bins.
-
-Tuned: exact tables of merged groups leave .3 to .5 of a pair's distance, in the median, on Adult and hmeq at epsilon .1
-to 10."""
+"""Assumed reduction of a pair's error, in rows, for each row of distance that its table over merged bins removes.  It is
+below 1 as nothing changes within merged bins.  A smaller value measures fewer pairs over merged bins.  Exact tables of
+merged groups leave .3 to .5 of a pair's distance, in the median, on Adult and hmeq at epsilon .1 to 10.  Tuned: half and
+twice of it change the three-way error of five tables by +.7 and +.3 % (docs/benchmarks/constants.md)."""
 
 PAST = 0.97
 """Larger batches are no longer tried once a batch gains less than this fraction of the best gain.  A tolerance that

@@ -35,8 +35,8 @@ half and twice of it change the three-way error of five tables by +.6 and 0 % (d
 
 ROUNDS = ([1.0], [0.7, 0.3])
 """Fractions of the budget left after the one-ways for each round of measuring tables: one round, or two above
-`ROUND_SIGNAL`.  The scores of a second round are against a fitted model.  Tuned; ablation in docs/benchmarks/planner.md.
-"""
+`ROUND_SIGNAL`.  The scores of a second round are against a fitted model.  Tuned (ablation in docs/benchmarks/planner.md):
+half and twice of it change the three-way error of five tables by +3.6 and 0 % (docs/benchmarks/constants.md)."""
 
 ROUNDS_WITH_TRIPLES = [0.4, 0.6]
 """Fractions of two rounds, in place of the entries of `ROUNDS`, if triples over merged bins may be measured in the
@@ -59,17 +59,18 @@ tables by +.6 and +.4 % (docs/benchmarks/constants.md).
 """
 
 SCORE_NOISE, MOST_SCREEN, LOUDEST_SCORE = 0.05, 0.2, 0.3
-"""The stddev of a pair's score that screening aims at, as a fraction of the rows (tuned); the largest share of a round that
-screening costs (tuned); and the largest stddev of a score, as a fraction of the rows, at which pairs are screened at all:
-few pairs score above .5 without noise, so beyond it noise alone would choose.  A smaller first or a larger second one
-spends more on scores, and less on tables.  The value .3 is not measured.
-"""
+"""The stddev of a pair's score that screening aims at, as a fraction of the rows; the largest share of a round that
+screening costs; and the largest stddev of a score, as a fraction of the rows, at which pairs are screened at all: few
+pairs score above .5 without noise, so beyond it noise alone would choose.  A smaller first or a larger second one spends
+more on scores, and less on tables.  Tuned: half and twice of SCORE_NOISE change the three-way error of five tables by +.1
+and +1.0 %, of MOST_SCREEN by +1.1 and +.5 %, of LOUDEST_SCORE by -.1 and 0 % (docs/benchmarks/constants.md)."""
 
 ONE_WAYS_IN_TABLES = 0.1
 """Factor on the gain of re-measuring one-ways when it is compared with the gain of tables.  Without the factor the gain
 is overestimated, since a column's error is counted in each of its pairs.  Most pairs have a larger error, their missing
 relation, and squares add.  Tuned on Adult at epsilon .1; swept on hmeq, flchain and Wage (docs/benchmarks/planner.md):
-relations lose by more."""
+relations lose by more.  Half and twice of it change the three-way error of five other tables by 0 and -.1 %
+(docs/benchmarks/constants.md)."""
 
 LEAST_SHARE = 0.02
 """Least share of the budget for which the one-ways are measured again at the end.  With less, their noise would

@@ -379,7 +379,7 @@ return self._spend(item, lambda _: found)
         "noise beside clear powers of two widens a range",
         "–",
         "noisy_ranges._widened",
-        "counts.above(BESIDE)",
+        "counts.above(CLEAR)",
         "counts.above(1e-3)",
         (
             "tests/unit/curator/test_noisy_ranges.py::test_noise_of_four_standard_deviations_beside_clear_powers_widens_no_range",

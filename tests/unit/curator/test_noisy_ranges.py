@@ -133,7 +133,7 @@ def test_the_side_with_more_rows_keeps_one_part_more():
 @pytest.mark.parametrize(("hidden", "found"), [(0.0, (9.0, 14.0)), (300.0, (0.0, 32.0))])
 def test_a_range_is_cut_to_a_heap_unless_many_numbers_are_missed_in_it(hidden, found):
     rows = np.zeros(PARTS)
-    rows[10:13] = 200.0
+    rows[10:13] = 240.0
     counts = NoisyCounts(rows=rows, stddev=8.0, law=NoiseLaw.GAUSSIAN)
     assert narrowed(counts, 0.0, float(PARTS), held=held([*rows, hidden])) == found
 
