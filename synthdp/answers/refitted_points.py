@@ -21,7 +21,7 @@ from synthdp.fit.consistency import (
     make_merged_consistent,
 )
 from synthdp.fit.max_entropy import MaxEntropy
-from synthdp.fit.moment_matching import DAMPING, LONGEST, NoisyProducts
+from synthdp.fit.moment_matching import LONGEST, NoisyProducts
 from synthdp.parallel import in_order
 from synthdp.queries.contingency import NoisyTable, Shape, cell_index, subsets_of, table_shape
 from synthdp.randomness import Generator
@@ -136,7 +136,7 @@ class MomentTargets:
         ``share`` are the current weights, (m, r), each column with sum 1.
         """
         gap = self.target - self.products.T @ share - self.ridge * self.coefficients
-        change = (DAMPING * np.linalg.solve(self.slope, gap)).astype(np.float32)
+        change = np.linalg.solve(self.slope, gap).astype(np.float32)
         exponent = self.products @ change
         shorter = LONGEST / np.maximum(np.abs(exponent).max(axis=0), LONGEST)
         self.coefficients[...] += shorter * change

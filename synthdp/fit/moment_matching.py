@@ -19,12 +19,6 @@ SLOPE_ROWS = 8192
 """Number of rows from which the Hessian of a step is estimated; the gap itself uses all rows.  A safety limit of time.
 """
 
-DAMPING = 0.7
-"""Fraction of each Newton step that is taken, since raking to tables between the steps undoes a little.  A larger value
-needs fewer steps, but may overshoot.  Tuned: half and twice of it change the three-way error of five tables by 0
-and 0 % (docs/benchmarks/constants.md).
-"""
-
 LONGEST = 3.0
 """Largest change of a weight's logarithm in one step.  A numerical tolerance, so that no row dominates."""
 
@@ -130,7 +124,7 @@ class MomentMatching:
         return np.concatenate([one.means(weights) for one in self.products])
 
     def step(self, weights: FloatArray, coefficients: FloatArray) -> Tilt:
-        """Take a damped Newton step towards the noisy means, from (m,) weights that (k,) coefficients have tilted.
+        """Take a Newton step towards the noisy means, from (m,) weights that (k,) coefficients have tilted.
 
         Return the factor of each row's weight, and the coefficients after the step.
         """
@@ -138,7 +132,7 @@ class MomentMatching:
         centred = (self.slope_products - share @ self.slope_products) * np.sqrt(share)[:, None]
         slope = (centred.T @ centred).astype(np.float64) + np.diag(self.ridge)  # where a step goes: few digits will do
         gap = self.target - self.means(weights) - self.ridge * coefficients
-        change = DAMPING * np.linalg.solve(slope, gap)
+        change = np.linalg.solve(slope, gap)
         ends = np.cumsum([one.of_rows(slice(0, 1)).shape[1] for one in self.products])[:-1]
         parts = zip(self.products, np.split(change, ends), strict=True)
         exponent = sum((one.sums(part) for one, part in parts), np.zeros(len(weights)))
