@@ -13,7 +13,7 @@ from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.preflight import salvaged
 from synthdp.mechanisms.protocol import HasPrivacyCost, Mechanism
-from synthdp.mechanisms.row_count import count_rows
+from synthdp.mechanisms.row_count import ROWS_SHARE, count_rows
 from synthdp.mechanisms.workload import Workload, WorkloadSpec
 from synthdp.privacy.calibration import gaussian_account
 from synthdp.privacy.loss import ApproxDP, GaussianDP, PrivacyLoss, PureDP, Remaining, Spend
@@ -25,11 +25,6 @@ from synthdp.release import Release
 from synthdp.sampling.structural_zeros import rules_between
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema
-
-CHOICE_SHARE = 0.01
-"""Share of the budget for a noisy number of rows, which decides between the two mechanisms; spent on numeric tables
-only.  More makes a wrong choice rarer near the border, and leaves less for the table.  Tuned; not measured.
-"""
 
 SMOOTH_SIGNAL = 50.0
 """Smooth synthesis (moments) is chosen over histograms if the number of rows is below this many standard deviations of
@@ -95,7 +90,7 @@ class Automatic(HasPrivacyCost):
         if not curator.charges:
             self.prepare(curator)
         account = curator.open_account(loss, currency=type(loss))
-        count = count_rows(account, spend=loss.fraction(CHOICE_SHARE))
+        count = count_rows(account, spend=loss.fraction(ROWS_SHARE))
         left: Spend = Remaining() if count.measurements else loss
         smooth = count.rows < SMOOTH_SIGNAL * one_way_noise(account.schema, loss, account.adjacency)
         chosen: Mechanism[SyntheticModel] = replace(adaptive, spend=left)

@@ -31,7 +31,7 @@ from synthdp.mechanisms.l1_candidates import Candidates, drawn, independent, lis
 from synthdp.mechanisms.l1_pairs import NoisyAverages, tables_of_products
 from synthdp.mechanisms.preflight import check_tables, salvaged
 from synthdp.mechanisms.protocol import HasPrivacyCost
-from synthdp.mechanisms.row_count import count_rows_from
+from synthdp.mechanisms.row_count import ROWS_SHARE, count_rows_from
 from synthdp.mechanisms.workload import Workload, WorkloadSpec, workload_of
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.progress import Progress, ProgressCallback, silent
@@ -44,10 +44,6 @@ from synthdp.sampling.structural_zeros import check_rules, structural_zeros
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema
 
-ROW_COUNT_SHARE = 0.01
-"""Share of the budget for the noisy number of rows.  More makes all counts surer in scale, and leaves less for
-columns and pairs.  Tuned; not measured.
-"""
 ONE_WAY_SHARE = 0.3
 """Share of the budget for one histogram of every column.  More makes single columns and their groups better, less the
 relations.  Tuned; not measured.
@@ -179,7 +175,7 @@ class L1Fit(HasPrivacyCost):
         ready(self.solver)
         account = curator.open_account(loss)
         self._progress("one-ways", 0)
-        count, budget = count_rows_from(account, BudgetAllocation.of(account), share=ROW_COUNT_SHARE)
+        count, budget = count_rows_from(account, BudgetAllocation.of(account), share=ROWS_SHARE)
         total = count.rows
         share = ONE_WAY_SHARE if len(schema) > 1 else budget.share
         plan = OneWayTree().suited(budget, share=share / 2, columns=len(schema), total=total)

@@ -14,6 +14,10 @@ from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP
 from synthdp.queries.linear import Total
 from synthdp.queries.protocol import KeyStatistic
 
+ROWS_SHARE = 0.01
+"""Share of the budget for a noisy number of rows, by which a mechanism is chosen or counts are scaled.  More makes the
+number more accurate, and leaves less for the table.  Tuned; not measured."""
+
 MISFIT_SHARE = 0.05
 """Share of a work's budget for counting the rows that are out of domain, where no other answer counts them.  More makes
 their number more accurate, and adds noise to all other answers.  Tuned; not measured."""
