@@ -211,10 +211,9 @@ FEW = 8
 time."""
 
 NEAR_EMPTY_Z = 3.0
-"""Largest model count of a coarse bin that may in truth be empty, in stddevs of its noise.  More makes the error bars
-of well-filled bins too wide; less overlooks bins that noise filled.  Tuned: half and twice of it change widths of
-intervals by -2.7 and +1.4 % (docs/benchmarks/constants.md).
-"""
+"""Largest count of a bin, or of a cell of several tables, that may in truth be empty, in stddevs of its noise.  More
+makes the error bars of well-filled bins too wide; less overlooks bins that noise filled.  Tuned: half and twice of it
+change widths of intervals by -2.7 and +1.4 % (docs/benchmarks/constants.md)."""
 
 MAX_NEAR_EMPTY_FACTOR = 3.0
 """Largest factor by which a replicate multiplies the rows of a near-empty bin, so that a tiny model count cannot become

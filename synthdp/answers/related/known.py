@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from synthdp.answers.misspecification import NEAR_EMPTY_Z
 from synthdp.answers.related.terms import Term
 from synthdp.arrays import FloatArray
 from synthdp.domain.histories import NO_PARENT_ROW, Layout
@@ -29,10 +30,6 @@ from synthdp.queries.persons import symmetric, symmetric_stddev
 STRONG = 3.0
 """Largest strength of a measured relation, in stddevs of its noise; a fit recovers stronger relations up to noise.
 More would widen error bars of strong relations for nothing.  A convention."""
-
-FAINT = 3.0
-"""Largest absolute value of a near-empty cell, in stddevs of its noise.  More would shrink cells that surely have
-persons; less leaves a tail of noise.  A convention."""
 
 CHANCE = 0.8
 """Mean absolute difference by chance in a cell of n persons, at most this times sqrt(n + 1).  Derived: sqrt(2 / pi),
@@ -78,7 +75,7 @@ class Measured:
             return counts
         groups, size = self.table.sizes(layout)
         found = counts.reshape(groups, size, -1)
-        faint = np.abs(found) < FAINT * self.stddev
+        faint = np.abs(found) < NEAR_EMPTY_Z * self.stddev
         many = np.maximum(faint.sum(axis=1, keepdims=True), 1)
         mean = np.where(faint, found, 0.0).sum(axis=1, keepdims=True) / many
         spread = np.where(faint, (found - mean) ** 2, 0.0).sum(axis=1, keepdims=True) / many
