@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from functools import partial
 from os import PathLike
-from typing import TYPE_CHECKING, TypeVar, final
+from typing import TYPE_CHECKING, Any, TypeVar, final
 
 from synthdp.curator.guarded_table import GuardedTable
 from synthdp.curator.ledger import DEFAULT_DATASET, Ledger
@@ -33,7 +33,7 @@ from synthdp.privacy.noise import noise_versions
 from synthdp.privacy.receipt import CuratorTerms, Item, Receipt, assumptions
 from synthdp.queries.protocol import Bounded, KeyStatistic, Statistic, noise_range, unit_of
 from synthdp.schema.column import Column
-from synthdp.schema.schema import Schema, finished
+from synthdp.schema.schema import Schema, schema_given
 
 if TYPE_CHECKING:  # what only some tables and questions need is loaded by them
     from synthdp.curator.discovery import Discovered
@@ -60,8 +60,9 @@ class Curator:
         A dataframe (Spark's is read where it lies, others in memory), or a source of rows; with a `DatabaseSchema`, a
         dict of these by table name.
     schema
-        The public declaration of the table; of several tables, a `DatabaseSchema`, whose root names the units.  Without
-        it, column names and types are taken as public; the rest must be discovered.
+        The public declaration of the table; of several tables, a `DatabaseSchema`, whose root names the units.
+        Also a reviewed draft, or a schema's document or path.  Without a schema, column names and types are taken as
+        public; the rest must be discovered.
     budget
         The largest cost of all answers together.
     neighbors
@@ -104,7 +105,7 @@ class Curator:
         self,
         table: object,
         *,
-        schema: Schema | DatabaseSchema | None = None,
+        schema: Any = None,
         budget: PrivacyLoss,
         neighbors: Neighbors | str = Neighbors.ADD_REMOVE,
         privacy_unit: str | None = None,
@@ -121,7 +122,10 @@ class Curator:
             table.charged = table.charged or self._account
             return
         noise.check_opendp()
-        schema = finished(schema)
+        if schema is not None and not isinstance(schema, Schema):
+            from synthdp.schema.database import database_schema_given, is_database
+
+            schema = database_schema_given(schema) if is_database(schema) else schema_given(schema)
         private, extra_columns = _guarded(table, schema, neighbors_named(neighbors), privacy_unit, max_rows_per_unit)
         if ledger is not None and not isinstance(ledger, Ledger):
             ledger = Ledger(ledger)

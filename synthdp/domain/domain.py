@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from synthdp.domain.axis import Axis
 from synthdp.domain.grid import grid_of, starts_of_classes
 from synthdp.errors import ParameterError
 from synthdp.schema.columns import Column
-from synthdp.schema.schema import Schema
+from synthdp.schema.schema import schema_given
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,17 +92,17 @@ class Domain:
         return np.column_stack([axis.points[codes[:, j]] for j, axis in enumerate(self.axes)])
 
 
-def domain_of(schema: Schema, *, bins: int = 32) -> Domain:
+def domain_of(schema: Any, *, bins: int = 32) -> Domain:
     """Return the standard domain of a schema: equal cells for ordered columns, one cell per level for others.
 
     Parameters
     ----------
     schema
-        A schema that declares all bounds and levels.
+        A `Schema`, a dict of columns, a reviewed draft or the path of a schema, which declares all bounds and levels.
     bins
         Most cells of the regular grid points of an ordered column; their widths differ by at most one grid point.
     """
-    return Domain(tuple(axis_of(name, column, bins=bins) for name, column in schema.items()))
+    return Domain(tuple(axis_of(name, column, bins=bins) for name, column in schema_given(schema).items()))
 
 
 def axis_of(name: str, column: Column, *, bins: int = 32) -> Axis:

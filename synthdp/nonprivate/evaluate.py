@@ -40,8 +40,8 @@ from synthdp.nonprivate.measures import (
 from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.randomness import generator
 from synthdp.schema.column import Column
-from synthdp.schema.database import DatabaseSchema
-from synthdp.schema.schema import Schema
+from synthdp.schema.database import DatabaseSchema, database_schema_given, is_database
+from synthdp.schema.schema import Schema, schema_given
 from synthdp.tables.refusals import instead_of
 from synthdp.tables.resolve import source_of
 
@@ -182,7 +182,7 @@ def nonprivate_evaluate(
         count as missing or "other".  Or dicts of several tables by name, with a `DatabaseSchema`: each table is
         compared by itself, without its relations.
     schema
-        A `Schema`, or a `DatabaseSchema` for several tables.
+        A `Schema`, or a `DatabaseSchema` for several tables; or a reviewed draft, or a schema's document or path.
     target
         A column to predict, for machine-learning efficacy; ``table.column`` for several tables.
     held_out
@@ -213,8 +213,10 @@ def nonprivate_evaluate(
     >>> "NON-PRIVATE" in str(found)
     True
     """
-    if isinstance(schema, DatabaseSchema):
-        return _of_tables(real, synthetic, schema, target=target, held_out=held_out, on_progress=on_progress)
+    if is_database(schema):
+        many = database_schema_given(schema)
+        return _of_tables(real, synthetic, many, target=target, held_out=held_out, on_progress=on_progress)
+    schema = schema_given(schema)
     if schema.undeclared:
         raise SchemaError(
             f"column {schema.undeclared[0]!r} has no declared bounds or levels to compare by: give the schema of the "

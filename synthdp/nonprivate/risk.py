@@ -26,7 +26,7 @@ from synthdp.nonprivate import attacks
 from synthdp.nonprivate.attacks import Tables, joint_tables
 from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.randomness import Generator, RandomState, generator
-from synthdp.schema.schema import Schema
+from synthdp.schema.schema import schema_given
 from synthdp.tables.refusals import instead_of
 
 STAMP = "NON-PRIVATE: reads private rows: not for publication"
@@ -223,7 +223,7 @@ def nonprivate_risk(
     *,
     keys: Sequence[str],
     target: str | Sequence[str] = (),
-    schema: Schema | None = None,
+    schema: Any = None,
     thresholds: Mapping[str, float] | None = None,
     random_state: RandomState = 0,
     on_progress: ProgressCallback = silent,
@@ -280,7 +280,7 @@ def nonprivate_risk(
     keys = list(dict.fromkeys([keys] if isinstance(keys, str) else keys))
     targets = list(dict.fromkeys([target] if isinstance(target, str) else target))
     on_progress(Progress(stage="reading", done=0, total=5))
-    tables = joint_tables((train, synthetic, holdout), schema)
+    tables = joint_tables((train, synthetic, holdout), None if schema is None else schema_given(schema))
     for name, given in (("keys", keys), ("target", targets)):
         if unknown := [column for column in given if column not in tables.names]:
             raise ParameterError(

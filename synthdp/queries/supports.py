@@ -10,7 +10,7 @@ import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from synthdp.arrays import FloatArray, IntArray, frozen
 from synthdp.domain.grid import labels_of
 from synthdp.errors import ParameterError
 from synthdp.schema.columns import is_complete
-from synthdp.schema.schema import Schema
+from synthdp.schema.schema import Schema, schema_given
 
 MISSING = "\x00"
 """The part of a record key that stands for a missing value; texts that contain it are escaped.  A convention."""
@@ -243,14 +243,15 @@ class SparseConjunction:
 
 
 def sparse_conjunction(
-    schema: Schema, literals: Mapping[str, object], *, columns: Sequence[str] | None = None
+    schema: Any, literals: Mapping[str, object], *, columns: Sequence[str] | None = None
 ) -> SparseConjunction:
     """Ask how many rows have given values in most columns, and any declared value in the others.
 
     Parameters
     ----------
     schema
-        Declares the values of the free columns, which must be levels or truth values.
+        A `Schema`, a reviewed draft, or a schema's document or path.  It declares the values of the free columns, which
+        must be levels or truth values.
     literals
         A value for each of d - k columns.
     columns
@@ -268,6 +269,7 @@ def sparse_conjunction(
     >>> sd.sparse_conjunction(schema, {"city": "Oslo"}).sparsity  # members and others
     2
     """
+    schema = schema_given(schema)
     names = schema.names if columns is None else tuple(columns)
     for asked, there in ((names, schema.names), (literals, names)):
         unknown = [name for name in asked if name not in there]

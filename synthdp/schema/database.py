@@ -18,7 +18,7 @@ from synthdp.schema.constraints import RULE_KINDS, Constraint
 from synthdp.schema.derived import Derived
 from synthdp.schema.relation import Relation
 from synthdp.schema.rules_across import AmongRows, Computed, Condition, RuleBook, checked_rules, computed_places
-from synthdp.schema.schema import Schema, drafted_by_old_name, finished, schema_given, schema_text
+from synthdp.schema.schema import Reviewable, Schema, drafted_by_old_name, finished, schema_given, schema_text
 from synthdp.schema.schema_json import parsed, rule_document, rule_of
 from synthdp.schema.sibling_rules import SIBLING_KINDS, SiblingRule
 
@@ -503,13 +503,15 @@ def _relation_of(document: object, *, source: str) -> Relation:
 def is_database(given: object) -> bool:
     """Return whether a schema that a user gave is one of several tables, without a check of its content.
 
-    It may be an object, a JSON document or a path; return False for a file that cannot be read.
+    It may be an object, a draft, a JSON document or a path; return False for a file that cannot be read.
     """
     if isinstance(given, (str, PathLike)):
         try:
             given = json.loads(Path(given).read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError):
             return False  # whoever reads it as a schema says what is wrong
+    if isinstance(given, Reviewable):
+        return hasattr(given, "relations")
     return isinstance(given, DatabaseSchema) or (isinstance(given, Mapping) and "synthdp_database" in given)
 
 

@@ -9,10 +9,10 @@ import narwhals as nw
 import pandas as pd
 
 from synthdp.errors import ParameterError
-from synthdp.schema.database import DatabaseSchema
+from synthdp.schema.database import DatabaseSchema, database_schema_given
 
 
-def with_history(tables: Mapping[str, Any], schema: DatabaseSchema) -> pd.DataFrame:
+def with_history(tables: Mapping[str, Any], schema: Any) -> pd.DataFrame:
     """Return one row for each person: the root table's columns, and the columns of each child row, in order.
 
     Models that take feature vectors can then be trained on it.  It is a pandas table, NOT private if the tables are
@@ -25,13 +25,14 @@ def with_history(tables: Mapping[str, Any], schema: DatabaseSchema) -> pd.DataFr
     tables
         By name; real ones or synthetic ones.
     schema
-        Their schema: rows beyond ``at_most`` are left out.
+        Their `DatabaseSchema`, a reviewed draft, or a schema's path: rows beyond ``at_most`` are left out.
 
     Raises
     ------
     ParameterError
         If the schema has a child of a child, which has no place in one table.
     """
+    schema = database_schema_given(schema)
     if any(relation.parent != schema.root for relation in schema.relations):
         raise ParameterError(
             "histories are for schemas in which every table is a child of the table of persons: use the separate "
