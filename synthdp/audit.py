@@ -32,8 +32,9 @@ from synthdp.schema.schema import Schema
 from synthdp.tables.dataframe import FrameSource
 
 PILOT = 0.25
-"""Share of the runs that only choose the event to test; the bound uses the others, so that the choice does not bias
-it.  More would find a better event, and leave fewer runs to prove it.  Tuned; not measured."""
+"""Share of the runs that only choose the event to test; the bound uses the others, so that the choice does not bias it.
+More would find a better event, and leave fewer runs to prove it.  Tuned: half and twice of it change bounds on epsilon of
+four pairs of normal scores by -.5 and -10.6 % (docs/benchmarks/constants.md)."""
 
 CUTS = 101
 """Number of score thresholds that the pilot runs compare.  A numerical tolerance: neighbouring thresholds have one in 100

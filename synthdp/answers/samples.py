@@ -31,7 +31,7 @@ FEWEST = 2
 LEAST_FITTED = 0.1
 """Smallest divisor of the ratio drawn / fitted, as a fraction of the mean fitted weight of a point.  A safety limit: no
 point gets more than ten times the mean weight for one drawn row.  On six columns of Adult a few points have all the
-weight with 1e-6 (an effective 1 to 300 of 12 000), and a quarter of the points has it with .1."""
+weight with 1e-6: an effective 1 to 300 of 12 000.  With .1 a quarter of the points has it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

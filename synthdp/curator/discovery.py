@@ -109,7 +109,8 @@ UNIT = (0.0, 1.0)
 
 COARSE = 0.085
 """A note warns if noise hides values that more than this fraction of the rows has.  In benchmarks such releases were at
-times worse than independent columns with declared bounds and levels.  Tuned: docs/benchmarks/undeclared.md."""
+times worse than independent columns with declared bounds and levels.  A tolerance of a note
+(docs/benchmarks/undeclared.md)."""
 
 T = TypeVar("T")
 """The type of a noisy answer."""

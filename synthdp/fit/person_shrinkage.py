@@ -83,8 +83,8 @@ ROUNDS, STRONGEST = 8, 12.0
 which are added to logarithms of counts: exp(12) is about 160 000, so no count overflows.  Numerical tolerances."""
 
 LEAST_GROUPS = 3
-"""An association is fitted only to numbers with at least this many groups.  Derived: with two groups at -1 and 1, the
-closeness -|a - b| is a b - 1, so the first two patterns of an association would be the same."""
+"""An association is fitted only to numbers with at least this many groups.  Derived: two groups are at -1 and 1, where
+the closeness -|a - b| is a b - 1.  So the first two patterns of an association would be the same."""
 
 ONE_STEP = 0.05
 """Step of the finite differences by which the slope in a parameter is computed.  A numerical tolerance."""

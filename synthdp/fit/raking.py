@@ -28,7 +28,7 @@ PARTICLES_EACH, FEWEST_PARTICLES = 10, 25_000
 """Weighted rows drawn per row of the private table, and the number that small tables get, both up to `Particles.size`.
 With fewer in all, the cells of a small table would have no rows to weigh.  PARTICLES_EACH is a tolerance: a cell's
 sampling variance is 1 / PARTICLES_EACH = a tenth of what the table's own rows have as a sample.  FEWEST_PARTICLES is a
-safety limit.  Half and twice of the first change the three-way error of five tables by +.1 and -.1 %, of the second by
+safety limit.  Half and twice of the first change the three-way error of five tables by +.1 and -.1 %; of the second by
 -.1 and +.1 % (docs/benchmarks/constants.md)."""
 
 MOST_SWEEPS = 24

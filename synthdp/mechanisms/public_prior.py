@@ -47,11 +47,14 @@ FIRST_SWEEPS = 3
 """Passes over the one-way marginals before public relations are compared with noisy tables of several columns.  More
 bring the margins of public rows nearer to the noisy ones, but take longer.  A numerical tolerance."""
 
-ALONE, LEAST_ALONE = 0.5, 0.005
-"""Fraction of the fitted rows that come from a model of the noisy answers without public rows.  It is ALONE times the
-weight of these answers, and at least LEAST_ALONE, so that no cell with noisy counts is without rows.  Tuned on Adult's
-published sample with fractions of 0, .15, .3, .5: three-way errors of .055, .053, .0525, .053 at epsilon 1; .066, .065,
-.066, .068 at .3."""
+ALONE = 0.5
+"""Fraction of the fitted rows that come from a model of the noisy answers without public rows.  It is a multiple of the
+weight of these answers.  Tuned on Adult's published sample with fractions of 0, .15, .3, .5: three-way errors of .055,
+.053, .0525, .053 at epsilon 1; .066, .065, .066, .068 at .3."""
+
+LEAST_ALONE = 0.005
+"""Least fraction of the fitted rows that come from a model without public rows.  A safety limit: no cell with noisy counts
+is without rows."""
 
 SEED = 0
 """Seed of the random smoothing of public rows, fixed so that its result is the same each time.  A convention."""

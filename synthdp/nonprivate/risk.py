@@ -50,8 +50,8 @@ THRESHOLDS: Mapping[str, float] = MappingProxyType(
         "linkage": 0.05, "inference": 0.05, "membership": 0.03,
     }
 )  # fmt: skip
-"""Largest allowed difference of success rates, members minus control group, by attack, as a fraction.  Tuned: synthetic
-rows of half of Adult at epsilon = 1 stay below, at 50 they do not."""
+"""Largest allowed difference of success rates, members minus control group, by attack, as a fraction.  A tolerance:
+synthetic rows of half of Adult at epsilon = 1 stay below, at 50 they do not."""
 
 MEANING = {
     "copies": "the whole row comes in the table",

@@ -26,8 +26,8 @@ than continuous noise."""
 
 THRESHOLDS_SHARE = 0.1
 """Share of a promised delta for the thresholds by which discovery releases labels; the rest buys Gaussian noise.  A
-larger share finds rarer labels by lower thresholds, but leaves all counts more noise.
-Tuned; not measured."""
+larger share finds rarer labels by lower thresholds, but leaves all counts more noise.  Tuned: half and twice of it change
+the three-way error of three undeclared tables with missing values by -.1 and -.1 % (docs/benchmarks/constants.md)."""
 
 FINEST = 2**26
 """Largest factor by which sums are multiplied before Gaussian noise is added, to make the steps of the noise finer than

@@ -28,8 +28,8 @@ that stopping at this level is early for neither.
 
 INSENSITIVE, INSENSITIVE_DRAWN = 0.75, 1.0
 """Deviation from an answer that costs nothing, in stddevs of its noise: INSENSITIVE if all points are listed,
-INSENSITIVE_DRAWN if points are drawn (the stddev then includes their sampling error).  Tuned: see
-docs/mechanisms/l1-fit.md."""
+INSENSITIVE_DRAWN if points are drawn (the stddev then includes their sampling error).  Tuned (docs/mechanisms/l1-fit.md):
+half and twice of INSENSITIVE change the three-way error of two tables by +3.4 and -.4 % (docs/benchmarks/constants.md)."""
 
 
 def row_weights(stddev: FloatArray) -> FloatArray:

@@ -33,8 +33,8 @@ from synthdp.schema.columns import DISCOVERED, Column
 
 WIDER = 4
 """How many times wider than the data a discovered range may be; its first histogram has this many times as many bins.
-A larger value separates more values if the data fill little of the range, but bins hold fewer rows each.  Tuned; no
-sweep is on record."""
+Derived: discovery looks no further once a range is at most `curator.noisy_ranges.NARROW` = 4 times as wide as its
+numbers."""
 
 DISCOVERED_HEAVY = 0.5
 """Threshold for splitting a bin in a column with discovered bounds, as a fraction of the threshold of other columns.

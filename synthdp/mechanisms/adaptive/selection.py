@@ -56,9 +56,10 @@ Later candidates gain less, and each try takes time.  A safety limit of time."""
 
 
 KEPT = 0.2
-"""Fraction of a round's budget for pairs that the user's workload does not contain.  A larger one makes these pairs
-more accurate.  Tuned: by `benchmarks/utility/places.py`; on a second table, six triples of Adult at epsilon 1,
-fractions of .1, .2 and .4 leave errors of .0324, .0308 and .0313 in the triples (other pairs .0272, .0240, .0222)."""
+"""Fraction of a round's budget for pairs that the user's workload does not contain.  A larger one makes these pairs more
+accurate.  Tuned: by `benchmarks/utility/places.py`; on a second table, six triples of Adult at epsilon 1, fractions of
+.1, .2 and .4 leave errors of .0324, .0308 and .0313 in the triples (other pairs .0272, .0240, .0222).  Half and twice of
+it change the error of a third table by -.2 and +.1 % (docs/benchmarks/constants.md)."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -63,7 +63,7 @@ SCORE_NOISE, MOST_SCREEN, LOUDEST_SCORE = 0.05, 0.2, 0.3
 screening costs; and the largest stddev of a score, as a fraction of the rows, at which pairs are screened at all: few
 pairs score above .5 without noise, so beyond it noise alone would choose.  A smaller first or a larger second one spends
 more on scores, and less on tables.  Tuned: half and twice of SCORE_NOISE change the three-way error of five tables by +.1
-and +1.0 %, of MOST_SCREEN by +1.1 and +.5 %, of LOUDEST_SCORE by -.1 and 0 % (docs/benchmarks/constants.md)."""
+and +1.0 %; of MOST_SCREEN by +1.1 and +.5 %; of LOUDEST_SCORE by -.1 and 0 % (docs/benchmarks/constants.md)."""
 
 ONE_WAYS_IN_TABLES = 0.1
 """Factor on the gain of re-measuring one-ways when it is compared with the gain of tables.  Without the factor the gain

@@ -44,7 +44,8 @@ numbers. More rounds less. A numerical tolerance."""
 _LEAST_USE = 0.05
 """Least weight of a degree, as a fraction of the weight that the most expensive degree gets.  Without it a degree that
 the planned query hardly needs would have too much noise for other queries.  The noise of the planned query grows by at
-most this fraction per degree, so that more favours other queries.  Tuned; not measured."""
+most this fraction per degree, so that more favours other queries.  Tuned: half and twice of it change the errors of
+conjunctions of two to four columns by +.3 and -.4 % (docs/benchmarks/constants.md)."""
 
 
 class LevelPlan(NamedTuple):

@@ -57,8 +57,8 @@ ONLY_OF = {
 """The variants that each setting applies to; with others it is refused.  Settings that are not here apply to all."""
 
 HOPELESS = 0.3
-"""Noise stddev of an average of values in [-1, 1] above which a warning says that nothing can be learned. Less would
-warn of releases that still show something; more would stay silent about pure noise. Tuned; not measured."""
+"""Noise stddev of an average of values in [-1, 1] above which a warning says that nothing can be learned.  A tolerance of
+a warning: less would warn of releases that still show something; more would stay silent about pure noise."""
 
 CLEAR = 2.0
 """Noise stddevs of the row count that are added to the estimate before a warning that nothing can be learned.
