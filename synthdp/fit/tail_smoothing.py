@@ -47,7 +47,13 @@ LEAST_CELLS = 5
 measured."""
 
 
-def smoothed(noisy: FloatArray, stddev: float, otherwise: Callable[[FloatArray], FloatArray]) -> FloatArray:
+def smoothed(
+    noisy: FloatArray,
+    stddev: float,
+    otherwise: Callable[[FloatArray], FloatArray],
+    *,
+    shape: FloatArray | None = None,
+) -> FloatArray:
     """Smooth the noisy histograms of one number, (groups of periods, cells), as much as their noise requires.
 
     The estimate with the least estimated risk is taken, among smooth ones and the result of ``otherwise``.  In a tail
@@ -62,6 +68,8 @@ def smoothed(noisy: FloatArray, stddev: float, otherwise: Callable[[FloatArray],
         Standard deviation of the noise in each cell.
     otherwise
         Another estimator of such histograms.
+    shape
+        (1, cells) a histogram that all groups may share, with a positive sum; ``None`` for one group.
 
     Returns
     -------
@@ -75,7 +83,7 @@ def smoothed(noisy: FloatArray, stddev: float, otherwise: Callable[[FloatArray],
     moved = otherwise(noisy + 0.1 * stddev * probe) / stddev
     best, risk = plain, _risk(y, plain, float((probe * (moved - plain)).sum()) / 0.1)
     tail, least = plain, math.inf
-    for found, freedom in _shapes(y):
+    for found, freedom in _shapes(y, shape):
         now = _risk(y, found, freedom)
         if now < least:
             tail, least = found, now
@@ -93,22 +101,17 @@ def _risk(y: FloatArray, found: FloatArray, freedom: float) -> float:
     return float(((y - found) ** 2).sum()) + 2 * freedom
 
 
-def _shapes(y: FloatArray) -> Iterator[tuple[FloatArray, float]]:
+def _shapes(y: FloatArray, shape: FloatArray | None) -> Iterator[tuple[FloatArray, float]]:
     """Yield smooth estimates of noisy histograms ``y``, (groups, cells) in stddevs of the noise, with degrees of freedom.
 
-    Each group of periods is smoothed by itself; then all get a common shape; then each is smoothed relative to that
-    shape.  The caller computes the risk of each from the degrees of freedom.
+    Each group of periods is smoothed by itself; then all get the given ``shape``, (1, cells), if there is one; then each
+    is smoothed relative to that shape.  The caller computes the risk of each from the degrees of freedom.
     """
     yield from _smooth(y, np.zeros((1, y.shape[1])))
-    if len(y) == 1:
-        return
-    together = y.sum(axis=0, keepdims=True) / math.sqrt(len(y))
-    shapes = [*_smooth(together, np.zeros((1, y.shape[1])))]
-    shape, freedom = min(shapes, key=lambda one: _risk(together, *one))
-    shape = np.maximum(shape, math.exp(LOWEST))
-    level = np.maximum(y.sum(axis=1), 1.0) / shape.sum()
-    yield level[:, None] * shape, freedom + len(y) - 1
-    yield from _smooth(y, np.log(level[:, None] * shape))
+    if shape is not None:
+        level = np.maximum(y.sum(axis=1), 1.0)[:, None] * (shape / shape.sum())
+        yield level, float(len(y))
+        yield from _smooth(y, np.log(np.maximum(level, math.exp(LOWEST))))
 
 
 def _smooth(y: FloatArray, offset: FloatArray) -> Iterator[tuple[FloatArray, float]]:

@@ -170,7 +170,7 @@ def plan_database(
             name = layout.schema.names[one.table]
             # half of the L1 error over the cells; each person counts once, so rows beyond one a person add nothing
             error = 0.5 * math.prod(one.sizes(layout)) * MEAN_ABS * float(stddev) / min(persons, guessed[name])
-            by_column[name][one.attribute] = min(1.0, error)
+            by_column[name].setdefault(one.attribute, min(1.0, error))
             points = layout.axis(one.table, one.attribute).points
             off = 0.5 * float(np.sqrt(np.nansum(points**2))) * float(stddev) / min(persons, guessed[name])
             if off > WIDE and np.isfinite(points).any():

@@ -30,6 +30,7 @@ from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.related.choosing import Attribute, cells_of
 from synthdp.mechanisms.related.measuring_persons import measure
 from synthdp.queries.person_tables import Kind, PersonTable
+from synthdp.queries.persons import mean_by_precision
 
 TREE = OneWayTree(bins=BINS, levels=5)
 """How the bins of a column of persons' rows are split.  There is one level more than for a single table, since the first
@@ -138,21 +139,29 @@ def model_cells(known: OneWay, stddev: float) -> IntArray:
 
 
 def first_estimate(
-    axis: Axis, noisy: FloatArray, stddev: float, *, by_root: bool, total: float, releasable: BoolArray
+    axis: Axis,
+    counted: tuple[FloatArray, float],
+    together: tuple[FloatArray, float] | None,
+    *,
+    by_root: bool,
+    total: float,
+    releasable: BoolArray,
 ) -> FloatArray:
-    """Return estimated persons in an attribute's standard bins from noisy counts, (groups of periods, bins).
+    """Return estimated persons in an attribute's standard bins from noisy counts, (1 or groups of periods, bins).
 
-    `by_period` estimates the bins; ordered columns are smoothed.  If no count is left, all releasable bins get equal
-    estimates.  Only attributes of the root table are scaled to ``total``.
+    All periods together are estimated first, as a column of a single table is.  Then `by_period` estimates how groups
+    of periods differ from them.  If no count is left, all releasable bins get equal estimates.  Only attributes of the
+    root table are scaled to ``total``.
 
     Parameters
     ----------
     axis
         The standard bins.
-    noisy
-        (1 or groups of periods, bins) noisy counts, in persons.
-    stddev
-        Standard deviation of their noise.
+    counted
+        Noisy counts, (1 or groups of periods, bins), in persons, and the standard deviation of their noise.
+    together
+        Noisy counts of all periods together, (1, bins), and the standard deviation of their noise; ``None`` if only
+        groups of periods were counted.
     by_root
         Whether the attribute is of the root table, where every person has one row.
     total
@@ -160,37 +169,64 @@ def first_estimate(
     releasable
         (bins,) whether synthetic rows may have the bin.
     """
-
-    def plain(noisy: FloatArray) -> FloatArray:
-        return by_period(noisy, stddev)
-
-    found = plain(noisy)
-    if axis.grid.ordered:
-        regular = axis.regular
-        found[:, :regular] = smoothed(noisy[:, :regular], stddev, plain)
-    found = found * releasable
+    noisy, stddev = counted
+    summed = noisy.sum(axis=0, keepdims=True), stddev * math.sqrt(len(noisy))
+    every, deviation = summed if together is None else mean_by_precision(summed, together)
+    found = all_periods(axis, every, deviation) * releasable
     if found.sum() <= 0:
-        found = np.ones_like(found) * releasable
+        found = releasable[None].astype(np.float64)
+    if len(noisy) > 1:
+        found = by_period(axis, noisy + (every - summed[0]) / len(noisy), stddev, found)
     return found * (total / found.sum()) if by_root else found
 
 
-def by_period(noisy: FloatArray, stddev: float) -> FloatArray:
-    """Return estimated persons by group of periods from noisy counts, (groups, bins), shrunk towards no change over time.
+def all_periods(axis: Axis, noisy: FloatArray, stddev: float) -> FloatArray:
+    """Return an estimated histogram from noisy counts, (1, bins) each, as of a column of a single table.
 
-    All periods together are estimated like a column of a single table.
+    The bins of numbers are smoothed where that lowers the estimated risk.  ``stddev`` is that of the noise.
+    """
+
+    def plain(noisy: FloatArray) -> FloatArray:
+        """Return the histogram as estimated without smoothness."""
+        return estimated(noisy[0], stddev, total=max(float(noisy.sum()), 1.0), neighbours=0)[None]
+
+    found = plain(noisy)
+    if axis.grid.ordered:
+        found[:, : axis.regular] = smoothed(noisy[:, : axis.regular], stddev, plain)
+    return found
+
+
+def by_period(axis: Axis, noisy: FloatArray, stddev: float, together: FloatArray) -> FloatArray:
+    """Return estimated persons by group of periods, (groups, bins), shrunk towards no change over time.
+
+    Their sums over the groups are ``together``: changes over time are noisier than all periods together.
 
     Parameters
     ----------
+    axis
+        The bins.
     noisy
         (groups, bins) noisy counts.
     stddev
         Standard deviation of the noise in each of them.
+    together
+        (1, bins) estimated persons of all groups together, >= 0, with a positive sum.
     """
-    together, deviation = noisy.sum(axis=0), stddev * math.sqrt(len(noisy))
-    together = estimated(together, deviation, total=max(float(together.sum()), 1.0), neighbours=0)
-    unchanged = np.outer(np.maximum(noisy.sum(axis=1), stddev), together / together.sum())
-    change = shrunk(noisy - unchanged, stddev) if len(noisy) > 1 else 0.0
-    return np.asarray(np.maximum(unchanged + change, 0) * (unchanged > 0), np.float64)
+
+    def changed(noisy: FloatArray, together: FloatArray) -> FloatArray:
+        """Return the bins of all groups together in each group, plus differences that noise does not explain."""
+        rows = np.maximum(noisy.sum(axis=1, keepdims=True), stddev)
+        unchanged = rows * (together / max(float(together.sum()), 1e-9))
+        return np.asarray(np.maximum(unchanged + shrunk(noisy - unchanged, stddev), 0) * (unchanged > 0), np.float64)
+
+    found = changed(noisy, together)
+    numbers = slice(axis.regular if axis.grid.ordered else 0)
+    some = together[:, numbers]
+    if some.sum() > 0:
+        found[:, numbers] = smoothed(noisy[:, numbers], stddev, lambda noisy: changed(noisy, some), shape=some)
+    of_group = found.sum(axis=1, keepdims=True) + 1e-9
+    found = np.where(found.sum(axis=0) > 0, found, of_group)
+    return np.asarray(found * (together / found.sum(axis=0)), np.float64)
 
 
 def first_column(

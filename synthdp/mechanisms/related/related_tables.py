@@ -83,6 +83,14 @@ MOST_ONE_WAYS, LESS = 0.4, 0.18
 single table's, since relations across rows have to be measured, too.  More makes columns better, and relations worse.
 Tuned: two values each, with the boards that decided, in docs/benchmarks/constants.md."""
 
+ALL_PERIODS = 0.75
+"""Fraction of the share of a column with periods for its counts over all periods together; the rest is for its counts by
+group of periods, whose sums are noisier.  A larger one makes columns better, and changes over time worse.  Tuned on
+nlswork at epsilon .3, 1 and 5, four releases each: 0, 1/4, 1/2, 3/4 and .9 leave errors of .237, .176, .172, .158 and
+.150; .103, .092, .090, .083 and .085; .048, .046, .046, .043 and .044 in columns, and at epsilon 5 of .102, .100, .099,
+.099 and .104 in pairs in a row.
+"""
+
 THREES = 0.4
 """Fraction of `CHOSEN` for tables of three attributes and their scores, if the gain of any can exceed its noise: .13 of
 the whole budget.  More finds more effects of two attributes together on a third, and makes tables of two noisier.
@@ -263,9 +271,10 @@ class RelatedTables(HasPrivacyCost):
         the shares of `one_way_tables`, for the curator's neighbours.
         """
         self._tell("one-way tables")
-        odd, (tables, shares) = len(unusual(layout)), one_way_tables(layout)
+        tables, shares = one_way_tables(layout)
+        odd, every = len(unusual(layout)), attributes(layout)
         found, counted, left = measure(account, layout, tables, shares, budget, step="one-way marginals of persons")
-        total, answers, first = _persons([noisy for noisy, _ in counted]), [found], counted[odd:]
+        total, answers, first = _persons([noisy for noisy, _ in counted]), [found], counted
         more = share_of_one_ways(layout, budget, total=total) / ONE_WAYS - 1
         if more > 0:  # how large the noise is for so many persons was not known before
             again, counted_again, left = measure(
@@ -278,16 +287,21 @@ class RelatedTables(HasPrivacyCost):
         rows = rows_by_table(layout, tables[odd:], counted[odd:], total=total)
         ones: dict[Key, FloatArray] = {}
         columns = []
-        pooled = zip(attributes(layout), counted[odd:], shares[odd:], first, strict=True)
-        for one, (noisy, stddev), share, (_, first_stddev) in pooled:
-            axis = layout.axis(one.table, one.name)
+        begin = len(tables) - len(every)
+        together = {(table.table, table.attribute): i for i, table in enumerate(tables[:begin]) if i >= odd}
+        for i, one in enumerate(every, start=begin):
+            at = together.get((one.table, one.name))
             counts = first_estimate(
-                axis, noisy, stddev, by_root=one.table == 0, total=total, releasable=_releasable(layout, one)
-            )
+                layout.axis(one.table, one.name), counted[i], None if at is None else counted[at],
+                by_root=one.table == 0, total=total, releasable=_releasable(layout, one),
+            )  # fmt: skip
             ones[one.table, one.name] = counts
             if one.counts < 0:
-                size = rows[one.table]
-                columns.append(first_column(one, axis, counts, stddev, share, first_stddev=first_stddev, total=size))
+                share = shares[i] + (0.0 if at is None else shares[at])
+                columns.append(first_column(
+                    one, layout.axis(one.table, one.name), counts, counted[i][1], share,
+                    first_stddev=first[i][1] * math.sqrt(shares[i] / share), total=rows[one.table],
+                ))  # fmt: skip
         known = _Known(layout, {}, {}, {}, {}, Histories(layout, {}), {}, total, left, tuple(answers), ())
         return known.with_ones(ones, columns), tuple(columns)
 
@@ -610,7 +624,7 @@ def single_attributes(curator: Curator, measured: tuple[Measurements, ...]) -> t
         noisy = [np.zeros(one.sizes(layout)) for one in one_way_tables(layout)[0]]
         total, said = max(1.0, curator.about_rows), "nothing was measured: all values are equally likely"
     conditionals = {}
-    for one, counts in zip(attributes(layout), noisy[len(unusual(layout)) :], strict=True):
+    for one, counts in zip(attributes(layout), noisy[-len(attributes(layout)) :], strict=True):
         releasable = _releasable(layout, one)
         conditionals[one.table, one.name] = _alone(one, np.maximum(counts, 0) * releasable, releasable)
     model, formats = Histories(layout, conditionals), format_of_database(layout.schema)
@@ -646,7 +660,11 @@ def _alone(one: Attribute, counts: FloatArray, releasable: BoolArray) -> Conditi
 
 
 def one_way_tables(layout: Layout) -> tuple[list[PersonTable], list[float]]:
-    """Return the first tables that are measured and the budget share of each: unusual persons, then all attributes.
+    """Return the first tables that are measured and the budget share of each.
+
+    The tables are unusual persons, then columns over all periods, then all attributes, by group of periods where
+    `one_way` says so.  A column over all periods is only there if a sum over groups of periods is noisier than it: not
+    where each of m rows counts 1/sqrt(m) (`PersonTable.even`).
 
     Shares are of the whole budget.  Within numbers of the root's child rows, and within other attributes, they grow
     with the cube root of a table's cells.
@@ -658,10 +676,14 @@ def one_way_tables(layout: Layout) -> tuple[list[PersonTable], list[float]]:
     whole_of = {
         kind: sum(size for size, one in zip(sizes, counts, strict=True) if one is kind) for kind in (True, False)
     }
-    shares = [0.7 * UNUSUAL, *[0.3 * UNUSUAL / max(1, len(odd) - 1)] * (len(odd) - 1)]
-    for size, one in zip(sizes, counts, strict=True):
-        shares.append((COUNTS if one else ONE_WAYS) * size / whole_of[one])
-    return [*odd, *ones], shares
+    of_odd = [0.7 * UNUSUAL, *[0.3 * UNUSUAL / max(1, len(odd) - 1)] * (len(odd) - 1)]
+    of_ones = [(COUNTS if one else ONE_WAYS) * size / whole_of[one] for size, one in zip(sizes, counts, strict=True)]
+    both = [i for i, one in enumerate(ones) if one.by_period and not one.even(layout)]
+    together = [replace(ones[i], other="") for i in both]
+    of_together = [ALL_PERIODS * of_ones[i] for i in both]
+    for i in both:
+        of_ones[i] *= 1 - ALL_PERIODS
+    return [*odd, *together, *ones], [*of_odd, *of_together, *of_ones]
 
 
 def share_of_one_ways(layout: Layout, budget: BudgetAllocation, *, total: float) -> float:

@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import arrays
 
+import synthdp as sd
+from synthdp.domain.domain import axis_of
 from synthdp.fit import person_shrinkage
 from synthdp.fit.person_shrinkage import towards
 from synthdp.fit.tail_smoothing import smoothed
-from synthdp.mechanisms.related.attribute_columns import by_period
+from synthdp.mechanisms.related.attribute_columns import first_estimate
 
 CELLS = np.arange(24)
 SCORES = np.vstack([np.exp(-(((CELLS - middle) / 2.2) ** 2) / 2) for middle in (8, 10, 12)])
@@ -28,9 +30,17 @@ COUNTS = np.tile(3000 * 0.4 ** np.arange(24.0) * 0.6, (3, 1))
 TRUTHS = {"growing": SCORES, "flat": FLAT, "counts": COUNTS, "atom": ATOM, "alone": SCORES[1:2]}
 
 
-def cut(noisy: np.ndarray, stddev: float) -> np.ndarray:
-    """What smoothing is compared with."""
-    return by_period(noisy, stddev)
+def estimate(noisy: np.ndarray, stddev: float, together: tuple[np.ndarray, float] | None = None) -> np.ndarray:
+    """The estimated histograms of a column, by group of periods."""
+    bins = noisy.shape[1]
+    axis = axis_of("n", sd.Integer(0, bins - 1), bins=bins)
+    beyond = np.zeros((len(noisy), axis.size - bins))  # no value is out of the domain
+    if together is not None:
+        together = np.column_stack([together[0], beyond[:1]]), together[1]
+    found = first_estimate(
+        axis, (np.column_stack([noisy, beyond]), stddev), together, by_root=False, total=1.0, releasable=axis.releasable
+    )
+    return found[:, :bins]
 
 
 @cache
@@ -39,10 +49,10 @@ def releases_of(name: str, stddev: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def releases(truth: np.ndarray, stddev: float, *, times: int = 12) -> tuple[np.ndarray, np.ndarray]:
-    """Noisy histograms, smoothed and only cut, (times, groups, cells) each."""
+    """Noisy histograms, estimated and only cut at 0, (times, groups, cells) each."""
     rng = np.random.default_rng(7)
     noisy = [truth + rng.normal(0, stddev, truth.shape) for _ in range(times)]
-    both = [(smoothed(one, stddev, lambda n: cut(n, stddev)), cut(one, stddev)) for one in noisy]
+    both = [(estimate(one, stddev), np.maximum(one, 0)) for one in noisy]
     smooth, plain = (np.array(some) for some in zip(*both, strict=True))
     return smooth, plain
 
@@ -92,7 +102,42 @@ def test_a_value_that_many_have_keeps_its_share() -> None:
 
 def test_with_hardly_any_noise_a_histogram_stays() -> None:
     jagged = np.abs(np.random.default_rng(1).normal(500, 200, (3, 24)))
-    assert np.abs(smoothed(jagged, 1e-3, lambda n: cut(n, 1e-3)) - jagged).max() < 0.1
+    assert np.abs(estimate(jagged, 1e-3) - jagged).max() < 0.1
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("name", ["growing", "flat", "counts"])
+def test_counts_of_all_periods_together_bring_their_sum_nearer_to_the_truth(name: str) -> None:
+    truth, rng, errors = TRUTHS[name], np.random.default_rng(5), np.zeros(2)
+    for _ in range(12):
+        noisy = truth + rng.normal(0, 40.0, truth.shape)
+        together = truth.sum(axis=0, keepdims=True) + rng.normal(0, 20.0, (1, truth.shape[1]))
+        for i, counted in enumerate([None, (together, 20.0)]):
+            errors[i] += np.abs(estimate(noisy, 40.0, counted).sum(axis=0) - truth.sum(axis=0)).sum()
+    assert errors[1] < 0.8 * errors[0]
+
+
+@pytest.mark.parametrize("row", [None, 0])
+def test_periods_add_up_to_all_periods_together_even_if_noise_hides_some(row: int | None) -> None:
+    noisy = SCORES + np.random.default_rng(2).normal(0, 40.0, SCORES.shape)
+    if row is not None:
+        noisy[row] = -100.0  # a period without persons
+    together = np.maximum(SCORES.sum(axis=0, keepdims=True), 0)
+    found = estimate(noisy, 40.0, (together, 1e-6))
+    assert (found >= 0).all()
+    assert np.abs(found.sum(axis=0) - together).sum() < 0.05 * together.sum()
+
+
+@given(
+    arrays(np.float64, st.tuples(st.integers(2, 5), st.integers(1, 26)), elements=st.floats(-1e6, 1e6)),
+    st.floats(1e-3, 1e6),
+)
+def test_whatever_noise_says_estimates_are_finite_and_at_least_nothing(noisy: np.ndarray, stddev: float) -> None:
+    found = estimate(noisy, stddev)
+    assert found.shape == noisy.shape
+    assert np.isfinite(found).all()
+    assert (found >= 0).all()
+    assert found.sum() > 0
 
 
 @given(
