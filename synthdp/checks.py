@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import operator
 import os
 from collections.abc import Iterable
 from numbers import Real
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -70,11 +72,18 @@ def _index(value: Any) -> int | None:
         return None
 
 
+LIMITS_OF_CONTAINERS = (
+    Path("/sys/fs/cgroup/memory.max"),
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)
+"""Files that hold a container's limit of memory in bytes, of cgroups of the second and of the first version."""
+
+
 def check_memory(rows: int, columns: int) -> None:
     """Raise ParameterError if sampled rows cannot lie in the memory of this computer.
 
     The least they take is counted: a position of 8 bytes for each row, and for each cell a byte of its bin and a byte of
-    the table.  Without a number of the memory, as under Windows, 1 TiB is taken.
+    the table.  Without a number of the memory, as under Windows, 1 TiB is taken.  A container's limit counts too.
 
     Raises
     ------
@@ -84,6 +93,9 @@ def check_memory(rows: int, columns: int) -> None:
     memory = 2**40
     if hasattr(os, "sysconf") and {"SC_PHYS_PAGES", "SC_PAGE_SIZE"} <= {*os.sysconf_names}:
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    for limit in LIMITS_OF_CONTAINERS:
+        with contextlib.suppress(OSError, ValueError):  # there is no such file, or it says "max"
+            memory = min(memory, int(limit.read_text()))
     least = rows * (8 + 2 * columns)
     if least > memory > 0:
         raise ParameterError(

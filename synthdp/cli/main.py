@@ -434,6 +434,7 @@ def _condition(text: str, schema: synthdp.Schema) -> str:
     from synthdp.errors import ParameterError
 
     name, _, value = text.partition("=")
+    name = name if name in schema.outputs else name.strip()
     column, cell = schema.outputs.get(name), value.strip()
     if column is None or not cell or cell[0] in "='\"":
         return text

@@ -26,6 +26,10 @@ FEWEST_DAYS = 5
 """Fewest different whole numbers that are taken as days such as 20180502.  Derived: of the numbers from
 18000000 to 21010000 one in 27 is a day, so five are no accident."""
 
+FEWEST_CLOCKS = 60
+"""Fewest different whole numbers that are taken as times of day such as 1745.  Derived: multiples of 50 are times too, but
+only 48 of them; of other numbers three in five end as a minute does, so sixty are no accident."""
+
 MOST_WORDS = 5
 """Words among numbers, such as "none", that a draft lists with a number each, at most; with more frequent ones the
 column is one of texts.  A safety limit."""
@@ -131,6 +135,38 @@ def days_as_numbers(values: Iterable[Any]) -> Column | None:
     kind = Datetime(resolution="us", format="%Y%m%d")
     form = time_format("%Y%m%d", "moment")
     return kind if all(form.read(str(one)) is not None for one in different) else None
+
+
+def times_as_numbers(counts: Mapping[Any, int]) -> Column | None:
+    """Return the kind of a column of moments or times of day that are written as numbers: 20180502 or 1745; else ``None``.
+
+    Numbers are whole, also where a missing value has made them 20180502.0.
+
+    Parameters
+    ----------
+    counts
+        Rows of each number; missing values are left out.
+    """
+    if not all(float(number).is_integer() for number in counts):
+        return None
+    rows = {int(number): count for number, count in counts.items()}
+    return days_as_numbers(rows) or _clocks_as_numbers(rows)
+
+
+def _clocks_as_numbers(rows: Mapping[int, int]) -> Column | None:
+    """Return the kind of a column of times of day if nearly all whole numbers are such, as 5 and 1745, else ``None``.
+
+    The numbers need half of the hours of a day, the minute 0 and one of the last five minutes, which numbers of weeks or
+    months lack.
+    """
+    form = time_format("%H%M", "clock")
+    fitting = [number for number in rows if 0 <= number < 2400 and form.read(str(number)) is not None]
+    minutes = {number % 100 for number in fitting}
+    if len(fitting) < FEWEST_CLOCKS or 0 not in minutes or max(minutes) < 55:
+        return None
+    if len({number // 100 for number in fitting}) < 12:
+        return None
+    return Time(resolution="us", format="%H%M") if _nearly_all(rows, set(fitting).__contains__) else None
 
 
 def _times(counts: Mapping[str, int]) -> Column | None:
@@ -335,8 +371,8 @@ def _reads(form: CellFormat, counts: Mapping[str, int], tried: Sequence[str]) ->
     return lost <= LOST * len(tried) and _nearly_all(counts, lambda text: form.read(text) is not None)
 
 
-def _nearly_all(counts: Mapping[str, int], fits: Callable[[str], bool]) -> bool:
-    """Return whether the texts of nearly all rows fit; the answer is known as soon as too many do not."""
+def _nearly_all(counts: Mapping[Any, int], fits: Callable[[Any], bool]) -> bool:
+    """Return whether the cells of nearly all rows fit; the answer is known as soon as too many do not."""
     left = (1 - NEARLY_ALL) * sum(counts.values()) * (1 + 1e-9)
     for text, count in counts.items():
         if not fits(text):

@@ -16,7 +16,7 @@ from synthdp.arrays import IntArray
 from synthdp.errors import DataError, ParameterError, SchemaError
 from synthdp.nonprivate.digits import SHARED, exact_lattice, few_values, heaps_of, lattice_of, odd_share, settings_of
 from synthdp.nonprivate.draft_bounds import moment_bounds, number_bounds, outwards, without_far_values
-from synthdp.nonprivate.draft_formats import days_as_numbers
+from synthdp.nonprivate.draft_formats import times_as_numbers
 from synthdp.nonprivate.draft_reading import (
     MOST_LEVELS,
     Seen,
@@ -343,8 +343,9 @@ def _is_free_text(seen: Seen) -> bool:
 
 def _entry(name: str, kind: Column, seen: Seen) -> Entry:
     """Return the draft of one column as its part of the schema document, with notes for the reviewer."""
-    if isinstance(kind, Integer) and kind.cells is None and (days := days_as_numbers(seen.counts)) is not None:
-        kind, seen = days, seen.read_as(days)
+    numbers = isinstance(kind, (Integer, Continuous)) and not isinstance(kind, ExactDecimal) and kind.cells is None
+    if numbers and (times := times_as_numbers(seen.counts)) is not None:
+        kind, seen = times, seen.read_as(times)
     seen = seen.alike()
     entry: Entry = {"name": name, **_settings(name, kind, seen)}
     comment = entry.pop("comment") + _about_format(kind, seen) + _about_persons(name, seen) + _about_spellings(entry)

@@ -116,12 +116,13 @@ class TimeFormat:
     def read(self, text: str) -> int | None:
         """Return the microseconds that a text stands for, or ``None`` if it does not match the pattern.
 
-        It is also ``None`` for days or hours that do not exist.  If a table of whole numbers dropped leading zeros,
-        they are restored.
+        It is also ``None`` for days or hours that do not exist.  If a table of numbers dropped leading zeros, they are
+        restored; a decimal ``.0``, which numbers have beside missing values, is dropped.
         """
         bare, width = text.strip(), _width(self.parts)
-        if width is not None and bare.isascii() and bare.isdigit():  # 930 in a column of whole numbers is 0930
-            bare = bare.zfill(width)
+        digits = bare.removesuffix(".0")
+        if width is not None and digits.isascii() and digits.isdigit():  # 930 in a column of whole numbers is 0930
+            bare = digits.zfill(width)
         found = _compiled(self.parts, self.quantity).fullmatch(bare)
         if found is None:
             return None

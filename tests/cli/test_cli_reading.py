@@ -195,6 +195,7 @@ GIVEN = {
     "two columns": (["age > 30 and `in come` == '>50K'"], "age > 30 and `in come` == '>50K'"),
     "a bare value": (["in come=>50K"], "`in come` == '>50K'"),
     "a bare number": (["age=33"], "age == 33"),
+    "a bare value with blanks around": (["in come = >50K"], "`in come` == '>50K'"),
 }
 
 

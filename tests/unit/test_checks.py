@@ -94,3 +94,11 @@ def test_what_is_no_count_is_refused(value):
 def test_rows_that_memory_may_hold_are_let_through(rows, columns):
     assert not refused(lambda: check_memory(rows, columns))
     assert refused(lambda: check_memory(10**13 + rows, columns))
+
+
+def test_a_containers_limit_of_memory_counts_beside_the_computers(monkeypatch, tmp_path):
+    limit = tmp_path / "memory.max"
+    monkeypatch.setattr("synthdp.checks.LIMITS_OF_CONTAINERS", (tmp_path / "none", limit))
+    for text, too_many in (("1048576\n", True), ("max\n", False)):
+        limit.write_text(text)
+        assert bool(refused(lambda: check_memory(100_000, 2))) == too_many

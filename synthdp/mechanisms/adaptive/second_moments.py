@@ -30,8 +30,7 @@ as exact noise needs.  A numerical tolerance."""
 
 FARTHEST = 20.0
 """Largest rank score of a value, in standard deviations of the ranks; larger scores are clipped. Ranks of a column with
-nearly all rows in one bin have hardly any spread, so that scores of its rare bins would grow without limit. A safety
-limit."""
+nearly all rows in one bin have hardly any spread. Scores of its rare bins would grow without limit. A safety limit."""
 
 NORM = 1.4
 """The products of a row's scores are clipped to an L2 norm of NORM times their root mean square under independence,

@@ -177,6 +177,36 @@ def test_whole_numbers_that_are_days_are_days(tmp_path) -> None:
         assert not hasattr(draft["n"], "resolution")
 
 
+def test_whole_numbers_that_are_times_of_day_are_times(tmp_path) -> None:
+    """Of 11:59 and 12:00 a draft of numbers made 1172 and 1190."""
+    minutes = np.arange(1440).repeat(3)
+    table = pd.DataFrame({"departs": minutes // 60 * 100 + minutes % 60})
+    table["number"] = np.arange(len(table)) % 2400
+    table["half hours"] = minutes // 30 * 50
+    table["week"] = minutes % 24 * 100 + 1 + minutes % 52
+    table.to_csv(tmp_path / "t.csv", index=False)
+    for source in (table, sd.CsvSource(tmp_path / "t.csv")):
+        draft = drafted(source)
+        assert (draft["departs"].format, draft["departs"].resolution) == ("%H%M", "min")
+        assert not any(hasattr(draft[name], "resolution") for name in ("number", "half hours", "week"))
+    synthetic = sd.SyntheticRelease(schema={"departs": draft["departs"]}, epsilon=5.0).fit_transform(table[["departs"]])
+    assert synthetic["departs"].mod(100).max() < 60
+
+
+def test_missing_values_beside_days_and_times_that_are_numbers_change_nothing(tmp_path) -> None:
+    """They make 1745 a 1745.0, in a dataframe and in a file of texts."""
+    minutes = np.arange(1440)
+    table = pd.DataFrame({"at": minutes // 60 * 100 + minutes % 60, "day": 20240101 + minutes % 28, "n": 1.0})
+    table.loc[::7, ["at", "day"]] = np.nan
+    table.to_csv(tmp_path / "t.csv", index=False)
+    for source in (table, sd.CsvSource(tmp_path / "t.csv")):
+        schema = drafted(source).accept_all()
+        assert [schema[name].format for name in ("at", "day")] == ["%H%M", "%Y%m%d"]
+        synthetic = sd.SyntheticRelease(schema=schema, epsilon=5.0).fit_transform(source)
+        assert synthetic["day"].isna().mean() == pytest.approx(1 / 7, abs=0.05)
+        assert synthetic["at"].isna().mean() == pytest.approx(1 / 7, abs=0.05)
+
+
 def test_a_draft_says_so_where_day_and_month_may_be_one_or_the_other() -> None:
     early = [f"{1 + i % 12:02}/{1 + i // 12 % 12:02}/20{10 + i % 9}" for i in range(400)]
     table = pd.DataFrame({"unclear": early, "clear": days("%m/%d/%Y")})
