@@ -4,7 +4,7 @@ import pandas as pd
 
 import synthdp as sd
 from synthdp.data import adult, adult_schema
-from synthdp.works.polynomials.conjunctions import SymmetricQuery
+from synthdp.works.polynomials.literal_queries import SymmetricQuery
 
 THRESHOLDS = {"age": [40], "education-num": [13], "hours-per-week": [45], "capital-gain": [1]}
 COLUMNS = [*THRESHOLDS, "sex", "income"]

@@ -36,7 +36,7 @@ from synthdp.nonprivate.compare import compare as compare
 from synthdp.nonprivate.draft import draft as draft
 from synthdp.nonprivate.evaluate import nonprivate_evaluate as nonprivate_evaluate
 from synthdp.nonprivate.risk import nonprivate_risk as nonprivate_risk
-from synthdp.planning.of_schema import plan as plan
+from synthdp.planning.database_plan import plan as plan
 from synthdp.planning.plan import Plan as Plan
 from synthdp.privacy.loss import ZCDP as ZCDP, ApproxDP as ApproxDP, GaussianDP as GaussianDP, PureDP as PureDP
 from synthdp.privacy.receipt import Receipt as Receipt
@@ -91,7 +91,6 @@ from synthdp.tables.sources.parquet import ParquetSource as ParquetSource
 from synthdp.tables.sources.spark import SparkSource as SparkSource
 from synthdp.tables.sources.sql import SqlSource as SqlSource
 from synthdp.tables.sources.sql_database import SqlDatabase as SqlDatabase
-from synthdp.works.net.median_mechanism import MedianMechanism as MedianMechanism
 from synthdp.works.net.mwem import MWEM as MWEM
 from synthdp.works.net.net import (
     NetMechanism as NetMechanism,
@@ -100,17 +99,11 @@ from synthdp.works.net.net import (
     required_size as required_size,
 )
 from synthdp.works.net.online import InteractiveMechanism as InteractiveMechanism
-from synthdp.works.net.private_boosting import PrivateBoosting as PrivateBoosting
-from synthdp.works.net.private_multiplicative_weights import (
+from synthdp.works.net.online_mechanisms import (
+    MedianMechanism as MedianMechanism,
     PrivateMultiplicativeWeights as PrivateMultiplicativeWeights,
 )
-from synthdp.works.polynomials.conjunctions import (
-    conjunction as conjunction,
-    disjunction as disjunction,
-    exactly_r as exactly_r,
-    r_of_k as r_of_k,
-    symmetric as symmetric,
-)
+from synthdp.works.net.private_boosting import PrivateBoosting as PrivateBoosting
 from synthdp.works.polynomials.decision_list_release import DecisionListRelease as DecisionListRelease
 from synthdp.works.polynomials.decision_lists import (
     DecisionList as DecisionList,
@@ -118,6 +111,16 @@ from synthdp.works.polynomials.decision_lists import (
     decision_list_schema as decision_list_schema,
 )
 from synthdp.works.polynomials.fourier_marginals import FourierMarginals as FourierMarginals
+from synthdp.works.polynomials.literal_queries import (
+    capped as capped,
+    concave_sum as concave_sum,
+    conjunction as conjunction,
+    coverage as coverage,
+    disjunction as disjunction,
+    exactly_r as exactly_r,
+    r_of_k as r_of_k,
+    symmetric as symmetric,
+)
 from synthdp.works.polynomials.monomial_release import MonomialRelease as MonomialRelease
 from synthdp.works.polynomials.parity_release import ParityRelease as ParityRelease
 from synthdp.works.polynomials.polynomial_families import (
@@ -128,11 +131,6 @@ from synthdp.works.polynomials.polynomial_families import (
     TabulatedFamily as TabulatedFamily,
 )
 from synthdp.works.polynomials.polynomial_release import PolynomialRelease as PolynomialRelease
-from synthdp.works.polynomials.submodular import (
-    capped as capped,
-    concave_sum as concave_sum,
-    coverage as coverage,
-)
 from synthdp.works.smooth.kernels import GaussianKernels as GaussianKernels
 from synthdp.works.smooth.summary import SmoothSummary as SmoothSummary
 from synthdp.works.smooth.synthesis import SmoothSynthesis as SmoothSynthesis

@@ -46,7 +46,7 @@ from synthdp.domain.domain import domain_of, releasable_domain
 from synthdp.fit.listed_entropy import ListedEntropy
 from synthdp.queries.marginals import Marginals, all_cliques
 from synthdp.queries.supports import KeyList, key_of
-from synthdp.works.net.private_multiplicative_weights import MultiplicativeWeightsConstruction
+from synthdp.works.net.online_mechanisms import MultiplicativeWeightsConstruction
 from synthdp.works.polynomials.binarized import binarize
 from synthdp.works.polynomials.decision_lists import DecisionList, Rule, decision_list_columns, decision_list_schema
 from synthdp.works.polynomials.monomial_release import MonomialRelease

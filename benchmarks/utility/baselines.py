@@ -34,12 +34,11 @@ from synthdp.queries.marginals import Marginals, all_cliques
 from synthdp.queries.protocol import LinearQueries
 from synthdp.schema.columns import Boolean
 from synthdp.schema.schema import Schema
-from synthdp.works.net.median_mechanism import MedianMechanism, median_bound
 from synthdp.works.net.mwem import MWEM, mwem_bound
 from synthdp.works.net.net import NetMechanism, net_bound
 from synthdp.works.net.online import OnlineSession
+from synthdp.works.net.online_mechanisms import MedianMechanism, PrivateMultiplicativeWeights, median_bound, pmw_bound
 from synthdp.works.net.private_boosting import PrivateBoosting, boosting_bound
-from synthdp.works.net.private_multiplicative_weights import PrivateMultiplicativeWeights, pmw_bound
 from synthdp.works.polynomials.fourier_marginals import FourierMarginals, fourier_bound
 
 DELTA, BETA = 1e-6, 0.01

@@ -4,7 +4,7 @@
         [--releases 3] [--out correlations.jsonl]
 
 Tables are those of ``constants.py``.  Of each release all pairs of its first seven columns of numbers are asked twice: as
-`synthdp` answers, and by the model alone, without the noisy counts of the pair (`answers/measured_correlation.py`).  One
+`synthdp` answers, and by the model alone, without the noisy counts of the pair (`answers/noisy_sums.py`).  One
 JSON line for each table, epsilon and strength (strong: above .5): root mean square error, the part of intervals that hold
 the correlation, and their mean width; ``moved`` are answers that differ.
 """
@@ -24,7 +24,7 @@ from flagship import schema_of
 from json_lines import tell
 
 import synthdp as sd
-from synthdp.answers import measured_correlation
+from synthdp.answers import answer
 from synthdp.data import adult_schema
 
 MOST_COLUMNS, STRONG = 7, 0.5
@@ -73,7 +73,7 @@ def main() -> None:
             fitted = sd.SyntheticRelease(schema=schema, epsilon=epsilon, delta=1e-6, random_state=seed).fit(real)
             for a, b in itertools.combinations(numbers, 2):
                 truths.append(float(real[[a, b]].dropna().corr().iloc[0, 1]))
-                with patch.object(measured_correlation, "combined", by_model):
+                with patch.object(answer, "combined", by_model):
                     alone = asked(fitted.release_, a, b)
                 answers.append((alone, asked(fitted.release_, a, b)))
         truth, both = np.array(truths), np.array(answers)

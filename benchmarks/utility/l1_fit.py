@@ -34,7 +34,7 @@ from synthdp.fit.explicit.sifting import Sifting
 from synthdp.fit.explicit.solver import FitResult
 from synthdp.fit.max_entropy import MaxEntropy
 from synthdp.mechanisms import l1_fit
-from synthdp.mechanisms.l1_candidates import tree_of_pairs
+from synthdp.mechanisms.l1_fit import tree_of_pairs
 from synthdp.randomness import generator
 
 WIDE = [name for name in adult_schema() if name not in ("fnlwgt", "education-num")]

@@ -32,8 +32,8 @@ from synthdp.privacy.accounting import gdp_from_approx
 from synthdp.privacy.neighbors import Adjacency, Neighbors
 from synthdp.tables.dataframe import FrameSource
 from synthdp.works.polynomials.binarized import Binarized, binarize
-from synthdp.works.polynomials.conjunctions import SymmetricQuery
 from synthdp.works.polynomials.decision_list_release import plan_at, plan_prefixes
+from synthdp.works.polynomials.literal_queries import SymmetricQuery
 from synthdp.works.polynomials.parities import odd_counts
 from synthdp.works.polynomials.parity_release import MAX_PARITIES, ParityRelease
 from synthdp.works.polynomials.polynomial_families import MAX_COEFFICIENTS, symmetric_degree

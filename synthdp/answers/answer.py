@@ -56,7 +56,7 @@ from synthdp.answers.moments import (
     values_of,
     weighed,
 )
-from synthdp.answers.noisy_sums import NoisySums, answered, missing_rows
+from synthdp.answers.noisy_sums import NoisySums, answered, combined, measured_correlation, missing_rows
 from synthdp.answers.one_column import (
     SortedSupport,
     average,
@@ -88,6 +88,7 @@ from synthdp.answers.questions import (
     Sum,
     Variance,
 )
+from synthdp.answers.unmeasured_relations import farthest, is_product, rearranged
 from synthdp.arrays import AnyArray, BoolArray, Clique, FloatArray
 from synthdp.domain.grid import grid_of
 from synthdp.errors import ParameterError
@@ -471,8 +472,6 @@ class AnswerEngine:
             pool = self.pools.of(columns)
             stddev = np.hypot(stddev, unmeasured_correlation_errors(pool, list(shifts))[0, 1])
         if len(division.groupings) == 2 and division.size == 1:
-            from synthdp.answers.measured_correlation import combined, measured_correlation
-
             law = self._law(tuple(grouping.column for grouping in division.groupings))
             counted = measured_correlation(self.direct, division.groupings, law)
             if counted is not None:
@@ -615,8 +614,6 @@ class AnswerEngine:
             errors = [fitted - rows for fitted, rows in pool.averages(values, columns)][1:]
         stddev = root_mean_square(errors, len(estimate))
         if errors and len(columns) > 1 and not self.direct.tells_relations:
-            from synthdp.answers.untold_relations import rearranged
-
             others = (averages(function, some) - estimate for some in rearranged(points_of(drawn)))
             stddev = stddev + np.max(np.abs(list(others)), axis=0) / STUDENT
         return with_intervals({}, estimate, stddev, [MODEL] * len(estimate))
@@ -658,8 +655,6 @@ class AnswerEngine:
         clique = tuple(grouping.column for grouping in groupings)
         if len(clique) < 2 or self.direct.tells_relations or self.direct.leaves(0) is None:
             return np.zeros(len(estimate))
-        from synthdp.answers.untold_relations import farthest, is_product
-
         margins = [self.model.distribution.marginal((column,)) for column in clique]
         if not is_product(self._law(clique), margins):
             return np.zeros(len(estimate))

@@ -26,8 +26,8 @@ from synthdp.answers.answers import STUDENT
 from synthdp.answers.direct import GLSEstimates
 from synthdp.answers.grouping import QuestionBinning
 from synthdp.answers.misspecification import Misspecification
-from synthdp.answers.random_functions import leaf_mass
 from synthdp.answers.refitted_points import MomentTargets, refitted
+from synthdp.answers.unmeasured_relations import leaf_mass
 from synthdp.arrays import Codes, FloatArray, IntArray, Sparse
 from synthdp.domain.refinement import Refinement
 from synthdp.fit.consistency import gls_total

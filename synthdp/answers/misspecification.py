@@ -18,8 +18,8 @@ from scipy import sparse
 from scipy.special import ndtri
 
 from synthdp.answers.direct import GLSEstimates
-from synthdp.answers.random_functions import RANK, RandomFunctions
 from synthdp.answers.refitted_points import sums_of
+from synthdp.answers.unmeasured_relations import RANK, RandomFunctions
 from synthdp.arrays import AnyArray, BoolArray, Clique, Codes, FloatArray, IntArray
 from synthdp.distribution.components import Components
 from synthdp.distribution.explicit import Explicit

@@ -268,7 +268,7 @@ def release(
           --save db.release  # several tables, into a folder
     """
     from synthdp.cli.database_commands import release_database
-    from synthdp.cli.summaries import release_summary
+    from synthdp.cli.result_commands import release_summary
     from synthdp.estimators.synthetic_release import SyntheticRelease
     from synthdp.mechanisms.named import parsed_options, yields_tables
     from synthdp.publishing import Places, publish, written_in

@@ -79,7 +79,7 @@ def plan(
     # Not by the estimator: scikit-learn takes longer to load than half of the dry run.
     from synthdp.mechanisms.named import UNSET, table_mechanism_named
     from synthdp.nonprivate.draft import Draft
-    from synthdp.planning.of_schema import plan as planned
+    from synthdp.planning.database_plan import plan as planned
     from synthdp.planning.plan import Plans, curve
     from synthdp.schema.database import DatabaseSchema, is_database
 

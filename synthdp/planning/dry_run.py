@@ -177,7 +177,7 @@ def plan(
     random_state: int = 0,
     on_progress: ProgressCallback = silent,
 ) -> Plan | Plans:
-    """Return the expected cost and accuracy of a release of one table; see `synthdp.planning.of_schema.plan`.
+    """Return the expected cost and accuracy of a release of one table; see `synthdp.planning.database_plan.plan`.
 
     Raises
     ------

@@ -115,7 +115,8 @@ def test_every_statistic_of_the_package_can_be_saved(classes: set[type]) -> None
     asked = {one for one in classes if hasattr(one, "bounds") and (hasattr(one, "sums") or hasattr(one, "key_totals"))}
     protocols = {one for one in asked if getattr(one, "_is_protocol", False)}
     assert {Statistic, KeyStatistic} <= protocols
-    assert {one.__name__ for one in asked - protocols if one not in codec._BY_KIND} == SELECTED
+    made = {one for one in asked - protocols if not inspect.isabstract(one)}
+    assert {one.__name__ for one in made if one not in codec._BY_KIND} == SELECTED
 
 
 def test_the_tables_of_works_are_light() -> None:

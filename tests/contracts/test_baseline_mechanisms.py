@@ -12,11 +12,10 @@ from synthdp.mechanisms.direct_answers import GaussianAnswers, LaplaceAnswers
 from synthdp.privacy import noise
 from synthdp.privacy.loss import Remaining
 from synthdp.queries.marginals import Marginals, all_cliques
-from synthdp.works.net.median_mechanism import MedianMechanism
 from synthdp.works.net.mwem import MWEM
 from synthdp.works.net.net import NetMechanism
+from synthdp.works.net.online_mechanisms import MedianMechanism, PrivateMultiplicativeWeights
 from synthdp.works.net.private_boosting import PrivateBoosting
-from synthdp.works.net.private_multiplicative_weights import PrivateMultiplicativeWeights
 from synthdp.works.polynomials.fourier_marginals import FourierMarginals
 
 SCHEMA, DOMAIN = binary_world(3)

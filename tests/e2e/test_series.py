@@ -10,7 +10,7 @@ from click.testing import CliRunner
 import synthdp as sd
 from synthdp.cli.main import main
 from synthdp.errors import DataError, FormatError, ParameterError, SchemaError
-from synthdp.mechanisms import public_prior
+from synthdp.mechanisms import public_knowledge
 
 SCHEMA = sd.Schema({"ward": sd.Categorical(["icu", "er", "other"]), "night": sd.Boolean(), "age": sd.Integer(0, 99)})
 
@@ -147,9 +147,9 @@ def test_without_history_the_first_tables_stay_and_the_receipt_says_so(tmp_path)
 
 @pytest.mark.landing
 def test_a_public_table_chooses_the_tables_and_is_smoothed_once(tmp_path, monkeypatch):
-    smoothed, made_once = public_prior.smoothed_rows, []
+    smoothed, made_once = public_knowledge.smoothed_rows, []
     monkeypatch.setattr(
-        public_prior, "smoothed_rows", lambda *given, **more: made_once.append(1) or smoothed(*given, **more)
+        public_knowledge, "smoothed_rows", lambda *given, **more: made_once.append(1) or smoothed(*given, **more)
     )
     made = sd.ReleaseSeries(schema=SCHEMA, epsilon=4.0, periods=2, path=tmp_path / "s", public=month(9, 400))
     made.add(MONTHS[0])

@@ -8,9 +8,9 @@ import pytest
 from scipy.stats import chi2
 
 from synthdp import ApproxDP, Boolean, Curator, PureDP, Schema
-from synthdp.works.polynomials.conjunctions import conjunction
 from synthdp.works.polynomials.decision_list_release import DecisionListRelease
 from synthdp.works.polynomials.decision_lists import decision_list_columns, decision_list_schema
+from synthdp.works.polynomials.literal_queries import conjunction
 from synthdp.works.polynomials.monomial_release import MonomialRelease
 from synthdp.works.polynomials.parity_release import ParityRelease
 

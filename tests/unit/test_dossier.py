@@ -23,10 +23,9 @@ import synthdp as sd
 from synthdp.cli.main import main
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
-from synthdp.dossier import check_folder, kept_release, publish_folder, write_folder
+from synthdp.dossier import FILES, check_folder, kept_release, publish_folder, write_folder
 from synthdp.errors import DataError, ParameterError
 from synthdp.queries.marginals import Marginals
-from synthdp.report.evidence import FILES
 from synthdp.report.guidelines import (
     LABEL_SCHEMA,
     About,

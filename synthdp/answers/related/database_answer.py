@@ -29,8 +29,7 @@ from synthdp.answers.questions import (
     Variance,
 )
 from synthdp.answers.related.drawn import Drawn
-from synthdp.answers.related.known import MeasuredDatabase
-from synthdp.answers.related.measured import by_noisy_table
+from synthdp.answers.related.known import MeasuredDatabase, by_noisy_table
 from synthdp.answers.related.replicates import DatabaseReplicates, pool_size, refitted
 from synthdp.answers.related.resolved import Asked, Asking, Features
 from synthdp.answers.related.terms import Term

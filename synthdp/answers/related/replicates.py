@@ -20,9 +20,9 @@ from scipy import sparse
 
 from synthdp.answers.bootstrap import root_mean_square
 from synthdp.answers.misspecification import MAX_TREND_FACTOR, TRIPLES
-from synthdp.answers.random_functions import RANK
 from synthdp.answers.related.drawn import Drawn, within_cells
 from synthdp.answers.related.known import Measured, MeasuredDatabase
+from synthdp.answers.unmeasured_relations import RANK
 from synthdp.arrays import FloatArray, IntArray, Sparse
 from synthdp.queries.person_tables import Grouping, PersonTable
 from synthdp.queries.persons import Persons

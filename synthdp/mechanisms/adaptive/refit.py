@@ -32,7 +32,7 @@ from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.shrinkage import best_ridge
 from synthdp.mechanisms.adaptive.sizes import far_beyond
 from synthdp.mechanisms.adaptive.smoothing import estimated
-from synthdp.mechanisms.public_prior import fit_tables_with_public
+from synthdp.mechanisms.public_knowledge import fit_tables_with_public
 from synthdp.queries.contingency import LEAST_STDDEV, NoisyTable, Shape, project_to_simplex, table_shape, table_size
 from synthdp.randomness import Generator
 from synthdp.sampling.structural_zeros import structural_zeros

@@ -8,10 +8,8 @@ WORK = Work(
         "mwem": NamedPlace("mwem:MWEM", ("workload",)),
         "net_mechanism": NamedPlace("net:NetMechanism", ()),
         "private_boosting": NamedPlace("private_boosting:PrivateBoosting", ()),
-        "private_multiplicative_weights": NamedPlace(
-            "private_multiplicative_weights:PrivateMultiplicativeWeights", ("workload",)
-        ),
-        "median_mechanism": NamedPlace("median_mechanism:MedianMechanism", ("workload",)),
+        "private_multiplicative_weights": NamedPlace("online_mechanisms:PrivateMultiplicativeWeights", ("workload",)),
+        "median_mechanism": NamedPlace("online_mechanisms:MedianMechanism", ("workload",)),
     },
     saved={
         "BoostedTables": "private_boosting",

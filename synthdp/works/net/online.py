@@ -1,7 +1,7 @@
 """Answer queries as they come: a public hypothesis guesses each answer, and noisy answers replace wrong guesses.
 
 The session serves every iterative database construction on listed cells (Gupta, Roth, Ullman 2012):
-`private_multiplicative_weights`, `median_mechanism`, and constructions that a user gives to `InteractiveMechanism`.
+both mechanisms of `online_mechanisms`, and constructions that a user gives to `InteractiveMechanism`.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from synthdp.errors import ParameterError
 from synthdp.mechanisms.estimate import Estimate
 from synthdp.schema.column import Column, Level
 from synthdp.schema.schema import Schema
-from synthdp.works.polynomials.conjunctions import SymmetricQuery
+from synthdp.works.polynomials.literal_queries import SymmetricQuery
 
 LiteralBit: TypeAlias = tuple[int, bool]
 """The position of a bit, and the value of the bit that makes the literal true."""

@@ -35,7 +35,7 @@ from synthdp.randomness import RandomState
 from synthdp.release import Release
 from synthdp.schema.schema import Schema
 from synthdp.works.polynomials.binarized import Binarized, binarize, marginal_estimate, marginal_labels, symmetric_query
-from synthdp.works.polynomials.conjunctions import SymmetricQuery
+from synthdp.works.polynomials.literal_queries import SymmetricQuery
 from synthdp.works.polynomials.parities import all_ones_counts, column_sums
 from synthdp.works.polynomials.polynomials import (
     chebyshev_conjunction,

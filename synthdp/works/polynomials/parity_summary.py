@@ -35,10 +35,9 @@ from synthdp.randomness import Generator, RandomState, generator
 from synthdp.sampling.synthetic_model import DrawnFromModel, SyntheticModel
 from synthdp.schema.schema import Schema
 from synthdp.works.polynomials.binarized import Binarized, marginal_estimate, marginal_labels, symmetric_query
-from synthdp.works.polynomials.conjunctions import SymmetricQuery
+from synthdp.works.polynomials.literal_queries import SubmodularQuery, SymmetricQuery, submodular_average
 from synthdp.works.polynomials.parities import Parities
 from synthdp.works.polynomials.polynomials import NOISE_WEIGHT, krawtchouk, optimal_coefficients, ranks, subsets_of
-from synthdp.works.polynomials.submodular import SubmodularQuery, submodular_average
 
 MAX_ENTRIES = 30_000_000
 """Most entries (parities times candidates) of the fit; parities of low degree come first, then a random part of the

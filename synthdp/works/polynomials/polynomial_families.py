@@ -23,8 +23,8 @@ from synthdp.queries.linear import CellQueries, LinearFamily
 from synthdp.queries.norms import Norms, RecordBounds
 from synthdp.queries.protocol import LinearQueries, check_overflow
 from synthdp.works.polynomials.binarized import Binarized, symmetric_query
-from synthdp.works.polynomials.conjunctions import SymmetricQuery
 from synthdp.works.polynomials.list_coefficients import ListStatistic
+from synthdp.works.polynomials.literal_queries import SymmetricQuery
 from synthdp.works.polynomials.parities import Parities, all_ones_counts
 from synthdp.works.polynomials.polynomials import (
     best_coefficients,

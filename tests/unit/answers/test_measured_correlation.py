@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import synthdp as sd
-from synthdp.answers.measured_correlation import combined
+from synthdp.answers.noisy_sums import combined
 
 WIDE = sd.Schema({"left": sd.Integer(0, 40), "other": sd.Integer(0, 30), "both": sd.Integer(0, 70)})
 

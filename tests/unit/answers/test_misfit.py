@@ -10,7 +10,7 @@ import pytest
 import synthdp as sd
 from synthdp.answers.direct import GLSEstimates
 from synthdp.answers.misspecification import Misspecification, _quadratic
-from synthdp.answers.random_functions import leaf_mass
+from synthdp.answers.unmeasured_relations import leaf_mass
 from synthdp.fit.listed_entropy import ListedEntropy
 from synthdp.mechanisms.adaptive.adaptive_marginals import AdaptiveMarginals
 from synthdp.mechanisms.adaptive.selection import Planner

@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 import synthdp as sd
 from synthdp.answers.grouping import QuestionBinning
-from synthdp.answers.untold_relations import farthest, is_product, rearranged
+from synthdp.answers.unmeasured_relations import farthest, is_product, rearranged
 from synthdp.domain.domain import axis_of
 from synthdp.domain.refinement import Refinement
 from synthdp.schema.columns import Integer

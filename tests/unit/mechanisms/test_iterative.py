@@ -15,8 +15,7 @@ from synthdp.domain.domain import domain_of, releasable_domain, universe
 from synthdp.errors import MechanismFailure, ParameterError
 from synthdp.queries.linear import CellQueries
 from synthdp.queries.supports import DENOMINATOR, Support
-from synthdp.works.net.median_mechanism import MedianConstruction, net_distance
-from synthdp.works.net.private_multiplicative_weights import MultiplicativeWeightsConstruction
+from synthdp.works.net.online_mechanisms import MedianConstruction, MultiplicativeWeightsConstruction, net_distance
 from synthdp.works.sparse.bounds import SparseConstruction, smallest_slots
 from synthdp.works.sparse.sparse_table import SparseTable
 

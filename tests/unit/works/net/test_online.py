@@ -11,10 +11,12 @@ from synthdp.errors import ParameterError
 from synthdp.privacy import noise
 from synthdp.queries.linear import CellQueries
 from synthdp.queries.marginals import Marginals, all_cliques
-from synthdp.works.net.median_mechanism import MedianMechanism, halvings, median_bound
 from synthdp.works.net.net import multisets
-from synthdp.works.net.private_multiplicative_weights import (
+from synthdp.works.net.online_mechanisms import (
+    MedianMechanism,
     PrivateMultiplicativeWeights,
+    halvings,
+    median_bound,
     pmw_bound,
     update_limit,
 )

@@ -22,7 +22,7 @@ from synthdp.domain.encoder import encode
 from synthdp.errors import ParameterError
 from synthdp.tables.dataframe import FrameSource
 from synthdp.works.polynomials.binarized import binarize
-from synthdp.works.polynomials.conjunctions import (
+from synthdp.works.polynomials.literal_queries import (
     SymmetricQuery,
     conjunction,
     disjunction,

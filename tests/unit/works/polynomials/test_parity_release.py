@@ -22,7 +22,7 @@ from synthdp import (
 )
 from synthdp.errors import BudgetExceededError, ParameterError
 from synthdp.works.polynomials import parity_summary
-from synthdp.works.polynomials.conjunctions import conjunction, disjunction, exactly_r, r_of_k, symmetric
+from synthdp.works.polynomials.literal_queries import conjunction, disjunction, exactly_r, r_of_k, symmetric
 from synthdp.works.polynomials.monomial_release import MonomialRelease
 from synthdp.works.polynomials.parities import Parities
 from synthdp.works.polynomials.parity_release import ParityRelease

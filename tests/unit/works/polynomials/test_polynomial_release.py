@@ -31,9 +31,9 @@ from synthdp.domain.domain import domain_of
 from synthdp.errors import ParameterError
 from synthdp.privacy.neighbors import Adjacency, Neighbors
 from synthdp.works.polynomials.binarized import binarize
-from synthdp.works.polynomials.conjunctions import SymmetricQuery
 from synthdp.works.polynomials.decision_list_release import plan_at
 from synthdp.works.polynomials.decision_lists import DecisionList, decision_list_columns, decision_list_schema
+from synthdp.works.polynomials.literal_queries import SymmetricQuery
 from synthdp.works.polynomials.polynomial_families import symmetric_degree
 from synthdp.works.polynomials.polynomial_release import paper_rows, provable_rows
 

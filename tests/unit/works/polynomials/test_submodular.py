@@ -15,9 +15,15 @@ from synthdp.errors import ParameterError
 from synthdp.privacy.loss import ApproxDP
 from synthdp.schema.columns import Boolean
 from synthdp.schema.schema import Schema
-from synthdp.works.polynomials.conjunctions import symmetric
+from synthdp.works.polynomials.literal_queries import (
+    SubmodularQuery,
+    capped,
+    concave_sum,
+    coverage,
+    submodular_error,
+    symmetric,
+)
 from synthdp.works.polynomials.parity_release import ParityRelease
-from synthdp.works.polynomials.submodular import SubmodularQuery, capped, concave_sum, coverage, submodular_error
 
 NAMES = [f"b{j}" for j in range(6)]
 SCHEMA = Schema({name: Boolean() for name in NAMES})
