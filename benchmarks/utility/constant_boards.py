@@ -65,6 +65,7 @@ FRESH: dict[str, tuple[str, str, int | tuple[str, ...], int]] = {
         "DAAG", "nassCDS",
         ("dvcat", "airbag", "seatbelt", "frontal", "sex", "ageOFocc", "yearVeh", "occRole", "injSeverity"), 30_000,
     ),
+    "few_of_credit": ("modeldata", "credit_data", 14, 400), "few_of_schools": ("wooldridge", "catholic", 13, 400),
     "heart": ("DAAG", "monica", 12, 6000), "credit": ("modeldata", "credit_data", 14, 5000),
     "loans": (
         "openintro", "loans_full_schema",
@@ -394,11 +395,11 @@ def period_of_choice() -> int:
     return int(importlib.import_module("synthdp.mechanisms.series_schedule").CHOSEN_AGAIN)
 
 
-def with_many_rows(cell: Cell, seed: int) -> tuple[dict[str, float], str]:
-    """Release a table of many rows with its bounds declared, with a target or without."""
+def with_bounds(cell: Cell, seed: int) -> tuple[dict[str, float], str]:
+    """Release a table of many rows, or of few, with its bounds declared, with a target or without."""
     real = start(cell.table)
     schema = schema_of(real)
-    target = {"wages_of_many": "realrinc", "all_crashes": "injSeverity"}[cell.table]
+    target = {"wages_of_many": "realrinc", "all_crashes": "injSeverity"}.get(cell.table)
     with same_noise(seed):
         made = sd.SyntheticRelease(
             schema=schema, epsilon=cell.epsilon, delta=DELTA, random_state=seed,
@@ -568,8 +569,9 @@ BOARDS: dict[str, tuple[Callable[[Cell, int], tuple[dict[str, float], str]], tup
     "panels": (several_tables, ("nlswork", "randhie")),
     "persons": (of_persons, tuple(PERSONS_OF)),
     "person answers": (person_answers, tuple(PERSONS_OF)),
-    "many": (with_many_rows, ("wages_of_many", "all_crashes")),
-    "many, target": (with_many_rows, ("wages_of_many", "all_crashes")),
+    "many": (with_bounds, ("wages_of_many", "all_crashes")),
+    "many, target": (with_bounds, ("wages_of_many", "all_crashes")),
+    "few": (with_bounds, ("few_of_credit", "few_of_schools")),
     "automatic": (by_mechanism, ("schools", "earnings")),
     "places": (with_places, ("census",)),
     "workload": (with_places, ("census",)),

@@ -35,7 +35,8 @@ from synthdp.schema.schema import Schema
 
 PUBLIC_GROUPS = 20
 """Least number of coarse bins of a column if there are public rows, which support more bins than noisy answers alone.
-Tuned: at epsilon .1 on Adult's published sample the error is .076 with 20 and .081 without this minimum."""
+Tuned: at epsilon .1 on Adult's published sample the error is .076 with 20 and .081 without this minimum. Half and twice
+of it change the three-way error of two tables with public rows by +.1 and +.5 % (docs/benchmarks/constants.md)."""
 
 INSIDE = 2.0
 """Assumed noise of a fine bin's count, as a multiple of the first histogram's.  Derived: `OneWayTree.deep`."""
@@ -55,7 +56,8 @@ bring the margins of public rows nearer to the noisy ones, but take longer.  A n
 ALONE = 0.5
 """Fraction of the fitted rows that come from a model of the noisy answers without public rows.  It is a multiple of the
 weight of these answers.  Tuned on Adult's published sample with fractions of 0, .15, .3, .5: three-way errors of .055,
-.053, .0525, .053 at epsilon 1; .066, .065, .066, .068 at .3."""
+.053, .0525, .053 at epsilon 1; .066, .065, .066, .068 at .3.  Half and twice of it change the three-way error of two
+tables with public rows by +.8 and -1.0 % (docs/benchmarks/constants.md)."""
 
 LEAST_ALONE = 0.005
 """Least fraction of the fitted rows that come from a model without public rows.  A safety limit: no cell with noisy counts
@@ -65,9 +67,10 @@ SEED = 0
 """Seed of the random smoothing of public rows, fixed so that its result is the same each time.  A convention."""
 
 BORNE_OUT = 0.8
-"""Public relations are used only if the noisy tables' squared distance from them is at most this fraction of their squared
-distance from independence.  A larger value also uses relations that are confirmed less.  Tuned: by
-`benchmarks/utility/public.py`, on shuffled and biased tables."""
+"""Public relations are used only if the noisy tables' squared distance from them is at most this fraction of their
+squared distance from independence.  A larger value also uses relations that are confirmed less.  Tuned: by
+`benchmarks/utility/public.py`, on shuffled and biased tables.  Half and twice of it change no release of two tables with
+public rows (docs/benchmarks/constants.md)."""
 
 
 def with_public_columns(columns: Sequence[OneWay], public: PublicRows, *, total: float) -> tuple[OneWay, ...]:

@@ -48,12 +48,6 @@ ROUNDS, PARTS = 10, 8
 into PARTS, which leaves 2^-30 of it.  A numerical tolerance; eight parts at once take half the time of thirty
 bisections."""
 
-CHANCE = 3.0
-"""Correlations of bins below this many standard deviations of sampling error count as 0.  A smaller value lets chance
-make relations inside bins; a larger one loses weak relations.  Tuned: half and twice of it change the three-way
-error of five tables by 0 and 0 % (docs/benchmarks/constants.md).
-"""
-
 FARTHEST = 8.0
 """Largest absolute value of a latent score, in standard deviations, so that the ends of the outermost bins are finite.
 A numerical tolerance: a normal score lies beyond once in 10^15."""
@@ -183,11 +177,9 @@ def _related(
     valued = np.column_stack([scores[j].valued[codes[:, j]] for j in places]).astype(np.float64)
     squares = (means**2).T @ valued  # of each column, where another one has a value
     of_groups = (means.T @ means) / np.maximum(np.sqrt(squares * squares.T), 1e-9)
-    chance = CHANCE / np.sqrt(np.maximum(valued.T @ valued, 1.0))
     root = np.sqrt([scores[j].shown for j in places])
     shown = np.outer(root, root)
-    heard = np.where(np.abs(of_groups) > chance, of_groups, 0.0)
-    correlations = _of_scores(heard * shown, np.array([scores[j].series for j in places]))
+    correlations = _of_scores(of_groups * shown, np.array([scores[j].series for j in places]))
     several = np.array([_holds_several(refinements[j]) for j in places])
     lost = np.abs(correlations) * (1 - shown) * (several[:, None] | several)
     np.fill_diagonal(lost, 0.0)
