@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import synthdp
+from synthdp.cli.budget_commands import ledger as ledger_command, plan
 from synthdp.cli.help import WholeHelp
 from synthdp.cli.installation import audit, doctor
-from synthdp.cli.ledger_command import ledger as ledger_command
 from synthdp.cli.page_command import page
-from synthdp.cli.plan_command import plan
 from synthdp.cli.publish import publish as publish_command
 from synthdp.cli.reading import csv_options, progress_bar, read_as, table_at, totals_at
 from synthdp.cli.result_commands import answer, nonprivate_evaluate, report, risk

@@ -375,7 +375,7 @@ class ReleaseSeries:
         counts
             Counts that are drawn in addition to the number of rows.
         """
-        from synthdp.report.series_report import series_page
+        from synthdp.report.html_page import series_page
 
         wanted = [("number of rows", count()), *((f"question {i + 1}", one) for i, one in enumerate(counts))]
         page = series_page(

@@ -1,9 +1,12 @@
-"""The report of a release as one HTML page: no script, no network, for light and dark screens, paper and phones."""
+"""The report of a release, and of a series, as one HTML page.
+
+No script, no network, for light and dark screens, paper and phones.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,7 +14,7 @@ from synthdp.answers.expected_errors import expected_errors
 from synthdp.answers.relations import Relations, ShownRelation, associations
 from synthdp.arrays import FloatArray, GridIndices
 from synthdp.errors import ParameterError
-from synthdp.figures import in_figures, in_per_cent
+from synthdp.figures import in_figures, in_per_cent, precise_to
 from synthdp.markup import render
 from synthdp.pictures.column_views import column_views, drawn_indices, pair_view
 from synthdp.pictures.picture import column_chart, heat_map, scale_legend, triangle
@@ -25,6 +28,9 @@ from synthdp.report.guidelines import ORDERS, PUBLISHER, About
 from synthdp.report.verdicts import column_verdicts
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.tables.format import TableFormat
+
+if TYPE_CHECKING:
+    from synthdp.answers.over_time import OverTime
 
 SHOWN_ROWS = 8
 """Synthetic rows that the page shows.  They show what rows look like; more would push the results down.  A
@@ -324,4 +330,34 @@ def citation_of(release: Release[Any], fingerprint: str) -> str:
     return (
         f"Differentially private synthetic table, release {fingerprint} ({release.receipt.total}; "
         f"{release.receipt.adjacency}), made with synthdp {versions.get('synthdp', '')}, mechanism: {release.mechanism}."
+    )
+
+
+def series_page(shown: Sequence[tuple[str, OverTime]], *, receipt: Receipt, title: str) -> str:
+    """Return the report of a series of releases as an HTML page.
+
+    Parameters
+    ----------
+    shown
+        Names and time series of the shown counts, with one estimate a period.
+    receipt
+        Receipt of the whole series.
+    title
+        Title of the page.
+    """
+    from synthdp.pictures.over_time_chart import chart_over_time
+
+    charts = []
+    for number, (name, one) in enumerate(shown):
+        frame = one.to_frame(least=0.0)
+        table = [
+            {
+                "name": row.period, "estimate": precise_to(row.estimate, row.standard_error),
+                "lower": precise_to(row.lower, row.standard_error), "upper": precise_to(row.upper, row.standard_error),
+            }
+            for row in frame.itertuples()
+        ]  # fmt: skip
+        charts.append((name, chart_over_time(one, title=f"{name} over time", name=f"time-{number}"), table))
+    return render(
+        "series.html", title=title, promise=promise_of(receipt), loss=receipt.total, charts=charts, receipt=receipt
     )

@@ -10,6 +10,7 @@ from synthdp.arrays import BoolArray, FloatArray, Weights
 from synthdp.checks import check_whole
 from synthdp.errors import InternalError, ParameterError, SolverFailedError
 from synthdp.fit.explicit.linear_program import optimum
+from synthdp.fit.explicit.problem import checked_prior
 
 _MAX_HALVINGS = 60
 """Most halvings of a Newton step in the line search.  A numerical tolerance."""
@@ -394,11 +395,5 @@ def _log_prior(prior: FloatArray, *, nodes: int) -> FloatArray:
 
     Raise ParameterError unless it is finite, not negative and not all zero.
     """
-    weights = np.asarray(prior, dtype=np.float64)
-    if weights.shape != (nodes,):
-        raise ParameterError(f"prior must have one weight per node ({nodes}), not shape {weights.shape}")
-    if not np.isfinite(weights).all() or (weights < 0).any() or weights.sum() <= 0:
-        raise ParameterError("prior must be finite, non-negative and not all zero")
     with np.errstate(divide="ignore"):
-        logarithms: FloatArray = np.log(weights / weights.sum())
-    return logarithms
+        return np.asarray(np.log(checked_prior(prior, m=nodes, of="node")), np.float64)

@@ -200,7 +200,7 @@ class FitProblem:
         check_number("pull", self.pull, least=0, infinite=True)
         object.__setattr__(self, "insensitive", _checked_insensitive(self.insensitive, k=b.size))
         if self.prior is not None:
-            object.__setattr__(self, "prior", _checked_prior(self.prior, m=features.shape[1]))
+            object.__setattr__(self, "prior", checked_prior(self.prior, m=features.shape[1]))
 
     @property
     def k(self) -> int:
@@ -320,11 +320,14 @@ def _check_matrix(shape: tuple[int, ...], *, finite: bool) -> None:
         raise ParameterError("A must be finite")
 
 
-def _checked_prior(prior: Weights, *, m: int) -> Weights:
-    """Return a prior that sums to 1; raise ParameterError unless it is finite, not negative and not all zero."""
+def checked_prior(prior: Weights, *, m: int, of: str = "support point") -> Weights:
+    """Return a prior that sums to 1; raise ParameterError unless it is finite, not negative and not all zero.
+
+    ``of`` names in messages what has the ``m`` weights.
+    """
     weights = np.array(prior, dtype=np.float64)
     if weights.shape != (m,):
-        raise ParameterError(f"prior must have one weight per support point ({m}), not shape {weights.shape}")
+        raise ParameterError(f"prior must have one weight per {of} ({m}), not shape {weights.shape}")
     if not np.isfinite(weights).all() or (weights < 0).any() or weights.sum() <= 0:
         raise ParameterError("prior must be finite, non-negative and not all zero")
     return frozen(weights / weights.sum())
