@@ -30,8 +30,9 @@ CANDIDATES = 24
 (`benchmarks/utility/places.py`)."""
 
 TEMPER = 0.5
-"""Factor on the sum of log ratios of several column pairs, which partly say the same.  Tuned: by
-`benchmarks/utility/places.py`."""
+"""Factor on the sum of log ratios of several column pairs, which partly say the same.  Tuned by
+`benchmarks/utility/places.py`: half and twice of it change the errors of tables of places of another table by 0 and +.2 %
+(docs/benchmarks/constants.md)."""
 
 MOST_CELLS = 250_000
 """Most cells of a two-column table by which rows are chosen for moves; larger tables are not used.  A safety limit of

@@ -31,12 +31,14 @@ from synthdp.schema.schema import Schema
 
 PLACES_SHARE = 0.45
 """Fraction of the budget left after the one-ways that goes to tables of places with other columns.  A larger one makes
-counts of places more accurate, and other relations less.  Tuned: by `benchmarks/utility/places.py`."""
+counts of places more accurate, and other relations less.  Tuned by `benchmarks/utility/places.py`: half and twice of it
+change the errors of tables of places of another table by +1.0 and -.8 %, of pairs by 0 and +.4 %
+(docs/benchmarks/constants.md)."""
 
 UPPER_SHARE = 0.04
 """Fraction of `PLACES_SHARE` that goes to each step of the hierarchy above the finest.  There places are few and have
-many rows each.  A larger fraction makes large places more accurate, and the finest less.  Tuned; no sweep is on record.
-"""
+many rows each.  A larger fraction makes large places more accurate, and the finest less.  Tuned: half and twice of it
+change the errors of tables of places by +.4 and -.2 % (docs/benchmarks/constants.md)."""
 
 
 def check_places(name: str, schema: Schema) -> None:
