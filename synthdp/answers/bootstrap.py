@@ -232,7 +232,7 @@ class Bootstrap:
 
     @cached_property
     def _leaf_counts(self) -> dict[int, FloatArray]:
-        """Return the cache of `leaf_counts`, by column."""
+        """Return the cache of `leaf_counts`: by column, the (fine bins, 1 + size) counts in rows."""
         return {}
 
     def _counted(self, column: int) -> FloatArray:
@@ -335,12 +335,12 @@ class BootstrapCache:
 
     @cached_property
     def _whole(self) -> Bootstrap:
-        """Return the bootstrap of the whole model."""
+        """Return the bootstrap of the whole model, drawn at the first question that needs it."""
         return Bootstrap(self.direct, self.random_state)
 
     @cached_property
     def _kept(self) -> list[tuple[frozenset[int], Bootstrap]]:
-        """Return the cached bootstraps of a wide table, each with its columns."""
+        """Return the cached bootstraps of a wide table, the last `POOLS` of them, each with the set of its columns."""
         return []
 
 

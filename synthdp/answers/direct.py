@@ -297,7 +297,7 @@ class GLSEstimates:
 
     @cached_property
     def _leaves(self) -> dict[int, FineBinCounts | None]:
-        """Return the cache of `leaves`, by column."""
+        """Return the cache of `leaves`: by column, the estimated counts of its fine bins, or ``None`` without any."""
         return {}
 
     def cell_errors(self, column: int) -> FloatArray | None:
@@ -334,12 +334,12 @@ class GLSEstimates:
 
     @cached_property
     def _uneven(self) -> dict[int, float]:
-        """Return the cache of `uneven`, by column."""
+        """Return the cache of `uneven`: by column, the correlation of rows inside a fine bin."""
         return {}
 
     @cached_property
     def _spread(self) -> dict[int, FloatArray]:
-        """Return the cache of `spread`, by column."""
+        """Return the cache of `spread`: by column, the (fine bins,) effective rows."""
         return {}
 
     def variance_error(self, column: int) -> float:
@@ -353,7 +353,7 @@ class GLSEstimates:
 
     @cached_property
     def _variance_errors(self) -> dict[int, float]:
-        """Return the cache of `variance_error`, by column."""
+        """Return the cache of `variance_error`: by column, the relative standard error of its variance."""
         return {}
 
     def _variance_error(self, column: int) -> float:

@@ -79,7 +79,7 @@ class Points:
 
     @cached_property
     def _indices(self) -> dict[int, IntArray]:
-        """Return the cache of `indices`, by column."""
+        """Return the cache of `indices`: by column, the (m,) grid points of the rows, drawn only once."""
         return {}
 
     @classmethod
@@ -130,7 +130,7 @@ class Regressions:
 
     @cached_property
     def _pool(self) -> list[tuple[Bootstrap, Points]]:
-        """Return the cache with the last bootstrap and its points."""
+        """Return the cache of `pool`: at most one bootstrap, the last, with its points."""
         return []
 
     def answer(self, question: Regression) -> Answers:

@@ -89,7 +89,7 @@ def _hint(name: str, known: Mapping[str, Any], option: object) -> Any:
 
 
 def _parts(hint: Any) -> tuple[Any, ...]:
-    """Return the members of a union type, or the type alone if it is none."""
+    """Return the members of a union type, or the type alone if it is no union; each is checked alone."""
     return get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
 
 

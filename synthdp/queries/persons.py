@@ -144,7 +144,7 @@ class Persons:
         return self.divided(table, np.ones(len(self.tables[table]), np.int64))
 
     def divided(self, table: int, parts: IntArray) -> IntArray:
-        """Return the weights of entries, (rows,): each is an equal share of `whole` among all entries of the person.
+        """Return the weights of entries, whole numbers, (rows,): a person's entries share `whole` equally.
 
         Parameters
         ----------
@@ -160,7 +160,7 @@ class Persons:
         return np.where(parts > 0, one // np.maximum(every, 1)[person], 0)
 
     def even_shares(self, table: int) -> IntArray:
-        """Return the weight of each row, (rows,), where rows of one parent are known to lie in different cells.
+        """Return the weights of rows, whole numbers, (rows,), if rows of one parent are known to be in different cells.
 
         With m of its person's M rows below its parent, a row has sqrt(m) / M of `whole`.  One parent's rows then have
         the Euclidean length m / M, and all of a person together at most 1: no more noise, though more weight than by
@@ -230,7 +230,10 @@ def _periods(
 
 
 def nested_whole(layout: Layout, table: int) -> int:
-    """Return `whole_of_table` as releases of earlier versions had it: a product of one number a table above."""
+    """Return the whole number to which one person's weights of a table add up at most, in releases of earlier versions.
+
+    It is a product of one number for each table above, because rows then shared the weight of their parent row.
+    """
     found = 1
     while layout.tables[table].parent >= 0:
         found *= _nested_one(layout, table)
@@ -239,7 +242,20 @@ def nested_whole(layout: Layout, table: int) -> int:
 
 
 def nested_shares(persons: Persons, table: int, parts: IntArray) -> IntArray:
-    """Return `Persons.divided`, (rows,), as earlier versions had it: rows share what their parent row has."""
+    """Return the weights of entries, whole numbers, (rows,), as `Persons.divided` had them in earlier versions.
+
+    Entries of one parent row share its weight equally; a row that does not count has the weight 0.  A release of an
+    earlier version was measured with these weights, so the answers from it need them.
+
+    Parameters
+    ----------
+    persons
+        The persons, of a nested layout.
+    table
+        Position of the table whose rows are meant.
+    parts
+        (rows,) how often each row counts.
+    """
     rows, above = persons.tables[table], persons.shares(persons.layout.tables[table].parent)
     every = np.bincount(rows.parent, parts, len(above)).astype(np.int64)[rows.parent]
     one = _nested_one(persons.layout, table)
@@ -247,9 +263,10 @@ def nested_shares(persons: Persons, table: int, parts: IntArray) -> IntArray:
 
 
 def nested_even_shares(persons: Persons, table: int) -> IntArray:
-    """Return `Persons.even_shares` as releases of earlier versions had it, (rows,).
+    """Return the weights of rows, whole numbers, (rows,), as `Persons.even_shares` had them in earlier versions.
 
-    Each of m rows of a parent row has 1 / sqrt(m) of what that row has.
+    Each of m rows of a parent row has 1 / sqrt(m) of the parent row's weight.  A release of an earlier version was
+    measured with these weights, so the answers from it need them.
     """
     rows, above = persons.tables[table], persons.shares(persons.layout.tables[table].parent)
     one = _nested_one(persons.layout, table)

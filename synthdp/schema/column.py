@@ -24,7 +24,7 @@ Quantity: TypeAlias = Literal["number", "moment", "length", "clock", "label", "t
 
 DRAFTED = "drafted from the table"
 """The beginning of a column's source if its bounds or levels were read from the private rows; a reviewer may add a
-name."""
+name.  By it the receipt warns that these settings may reveal private rows."""
 
 ALSO_DRAFTED = f"; {DRAFTED}: "
 """Text in a column's source, before the names of settings that were read from private rows although bounds or levels

@@ -191,7 +191,10 @@ def _datetime(moment: dt.datetime) -> dt.datetime:
 
 
 def _timestamp(moment: pd.Timestamp) -> pd.Timestamp | np.datetime64:
-    """Return a pandas Timestamp whose zone is a plain offset, or NumPy's moment in UTC if the offset cannot be used."""
+    """Return a pandas Timestamp whose time zone is a plain offset, because other zone classes may run any code.
+
+    Where pandas cannot tell the offset, as in some distant years, return NumPy's moment in UTC.
+    """
     try:
         offset = moment.utcoffset()
         return moment if offset is None else moment.tz_convert(dt.timezone(offset))

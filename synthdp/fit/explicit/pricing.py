@@ -209,7 +209,10 @@ def uniform_codes(shape: tuple[int, ...], count: int, *, rng: Generator) -> IntA
 
 
 def _balanced_cut(shape: tuple[int, ...]) -> int:
-    """Return the number of columns in the first half of a grid; the larger half then has as few points as possible."""
+    """Return how many columns the first half of a grid has, so that the larger half has as few points as possible.
+
+    Tables of the queries are built for each half, and the larger one takes most memory.
+    """
     sizes = [max(math.prod(shape[:cut]), math.prod(shape[cut:])) for cut in range(1, len(shape) + 1)]
     return 1 + int(np.argmin(sizes))
 

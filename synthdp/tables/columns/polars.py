@@ -37,7 +37,7 @@ _PLAIN = {str(kind): kind for kind in (pl.Boolean, pl.String, pl.Categorical, pl
 """Other polars types without parameters by their public names, from which `type_named` gets the type."""
 
 _HELD = {pl.Datetime: "moment", pl.Date: "moment", pl.Duration: "length", pl.Time: "clock"}
-"""The kind of time that each polars type of times holds."""
+"""The kind of time that each polars type of times holds, to check that a column declares the same kind."""
 
 
 def type_names(frame: pl.DataFrame) -> dict[str, str]:

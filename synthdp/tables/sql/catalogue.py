@@ -81,15 +81,18 @@ _PARTS = (
     "SELECT 'table ' || (SELECT oid FROM pg_database WHERE datname = current_database())::text || ' ' || parts.oid::text "
     "FROM parts"
 )
-"""PostgreSQL's query of the numbers of a table, of its partitions, and of the tables below a view."""
+"""PostgreSQL's query of the object numbers of a table, of its partitions, and of the tables below a view.  Two sources
+with a number in common, on one server, read the same rows, and so spend one budget."""
 _FILES = "SELECT seq, name, file FROM pragma_database_list"
-"""SQLite's query of the files of a connection and their numbers, which its plans use."""
+"""SQLite's query of the files of a connection and their numbers.  A plan names a table by such a number, and the file
+identifies the table."""
 
 _DUCKDB_TABLES = (
     "SELECT t.table_catalog, t.table_schema, t.table_name, coalesce(d.path, '') FROM information_schema.tables t "
     "JOIN duckdb_databases() d ON d.database_name = t.table_catalog"
 )
-"""DuckDB's query of all tables: database, schema, name, and the database's file."""
+"""DuckDB's query of all tables: database, schema, name, and the database's file, which identifies a table that a plan
+scans."""
 _SCANNED = re.compile(r'"Table": ("(?:[^"\\]|\\.)*")')
 """A regular expression of the tables that DuckDB's plan in JSON names, as JSON texts."""
 
