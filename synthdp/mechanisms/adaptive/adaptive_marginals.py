@@ -414,5 +414,5 @@ class AdaptiveMarginals(HasPrivacyCost):
         return fit_rows(known, settings=MaxEntropy(max_sweeps=MODEL_SWEEPS), particles=particles, rng=rng)
 
     def _tell(self, stage: str) -> None:
-        """Call the progress callback at the beginning of a stage of `STAGES`."""
+        """Call the progress callback when a stage of `STAGES` begins, so that a user sees how far the release is."""
         self.on_progress(Progress(stage=stage, done=STAGES.index(stage), total=len(STAGES)))

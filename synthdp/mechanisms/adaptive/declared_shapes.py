@@ -15,8 +15,8 @@ from synthdp.mechanisms.adaptive.column_tree import OneWay
 from synthdp.mechanisms.adaptive.smoothing import smoothed
 
 PLACES = 40
-"""Grid points tried for each of a law's two parameters in one round of the search.  A numerical tolerance: the best of
-three rounds is within a thousandth of a step."""
+"""Grid points tried for each of a law's two parameters in one round of the search.  A numerical tolerance: the last of
+three rounds has steps a hundredth as wide as the first."""
 
 ZOOMS = 3
 """Rounds of the grid search for a law's parameters; each searches a range a tenth as wide around the best so far.  A
@@ -106,7 +106,10 @@ def _isotonic_heights(heights: FloatArray, widths: FloatArray) -> FloatArray:
 
 
 def _fitted(counts: FloatArray, total: float, edges: FloatArray, like: str) -> FloatArray:
-    """Fit a law's parameters by grid search in least squares; return the law's probability of each bin, (bins,)."""
+    """Fit a law's parameters by grid search in least squares; return the law's probability of each bin, (bins,).
+
+    Each of `ZOOMS` rounds searches a range a tenth as wide around the best law so far.
+    """
     below = _CDF[like]
     span, narrow = edges[-1], float(np.diff(edges).min())
     if like == "lognormal":

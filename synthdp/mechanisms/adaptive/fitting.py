@@ -27,7 +27,7 @@ from synthdp.randomness import Generator
 
 
 def consistent_tables(known: Knowledge) -> list[NoisyTable]:
-    """Return all measured tables, with out-of-domain rows removed and common margins made equal.
+    """Return all measured tables and interactions, with out-of-domain rows removed and common margins made equal.
 
     Each table's noise is multiplied by its ridge, so that the fit gives the table less weight.
     """

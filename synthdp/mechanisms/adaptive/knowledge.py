@@ -263,9 +263,9 @@ class Knowledge:
 
         The value is below 1 if only the clique's interaction is measured, to which one record contributes less.  An
         interaction is measured if noise is Gaussian and the one-ways are accurate.  The whole table (1.0) is measured
-        if some rows are out of domain, since interactions leave these out.  It is also measured if the one-ways are
-        noisy, since it improves them.  The value is 0 if there is nothing to measure: a column has one bin, or three
-        columns would need a whole table.
+        if some rows are out of domain, since interactions leave these out.  A table over coarse bins (level 0) is also
+        measured whole if the one-ways are noisy, since it improves them.  The value is 0 if there is nothing to
+        measure: a column has one bin, or three columns would need a whole table.
         """
         axes = self.axes(level).axes
         sizes = [int(np.count_nonzero(axes[j].width)) for j in clique]

@@ -94,8 +94,9 @@ def merged_domain(domain: Domain, margins: Sequence[FloatArray]) -> Domain:
 def merged_groups(axis: Axis, margin: FloatArray, count: int) -> IntArray:
     """Return the merged bin of each coarse bin of a column, (coarse bins,), for tables with fewer and fuller cells.
 
-    In an ordered column neighbouring bins are merged, in any other column the smallest bins.  Special values and the
-    missing value are merged only with one another, and so are out-of-domain values.
+    In an ordered column neighbouring bins are merged; its special values and missing values are merged only with one
+    another.  In any other column the smallest bins are merged, and missing values count as a level.  Out-of-domain
+    values are merged only with one another.
 
     Parameters
     ----------
@@ -117,7 +118,10 @@ def merged_groups(axis: Axis, margin: FloatArray, count: int) -> IntArray:
 
 
 def _of_ordered(weights: FloatArray, count: int) -> IntArray:
-    """Return the merged bin of each ordered bin, (bins,): up to ``count`` runs of neighbours of about equal weight."""
+    """Return the merged bin of each ordered bin, (bins,): up to ``count`` runs of neighbours of about equal weight.
+
+    With about equal weight each merged bin stands out from the noise about as well.
+    """
     if len(weights) <= count:
         return np.arange(len(weights))
     middle = np.cumsum(weights) - weights / 2
@@ -127,7 +131,7 @@ def _of_ordered(weights: FloatArray, count: int) -> IntArray:
 def _of_nominal(weights: FloatArray, count: int) -> IntArray:
     """Return the merged bin of each unordered bin, (bins,): the largest stay alone, all others share one merged bin.
 
-    At most ``count`` merged bins remain.
+    At most ``count`` merged bins remain.  Small bins would be hidden by noise on their own.
     """
     groups = np.full(len(weights), count - 1)
     largest = np.argsort(-weights, kind="stable")[: len(weights) if len(weights) <= count else count - 1]

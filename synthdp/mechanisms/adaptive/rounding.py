@@ -33,9 +33,8 @@ the rounding of columns with fewer rows, at the cost of all relations.  Tuned: `
 """
 
 BEYOND = 3.0
-"""A class of round numbers counts as over- or underfilled only if its count differs from an even spread by this many
-standard deviations of the noise.  A convention: noise alone exceeds it in .3 % of classes.
-"""
+"""A class of round numbers counts as over- or underfilled if its count is far from an even spread: by more than this
+many standard deviations of the noise.  A convention: noise alone exceeds it in .3 % of classes."""
 
 CLEAR = 2 * BEYOND
 """A column's roundness is measured only if its fine bins of several values hold enough rows.  This is their least

@@ -232,7 +232,7 @@ class _Together:
         return found
 
     def _sums(self, cells: FloatArray) -> FloatArray:
-        """Return the sum of ``cells``, (all cells,), over each small candidate, (small,)."""
+        """Return the sum of ``cells``, (all cells,), over each small candidate, (small,), computed in one step."""
         return np.asarray(np.add.reduceat(cells, self.starts) if len(cells) else np.zeros(0), np.float64)
 
 
@@ -311,7 +311,9 @@ class Planner:
     ) -> Batch:
         """Choose the batch of candidates with the largest expected gain, and divide a share of the budget among them.
 
-        A part of the share is not spent if it would gain more elsewhere (``beside``).
+        A part of the share is not spent if it would gain more elsewhere (``beside``).  A pair over coarse bins that is
+        also a candidate over merged bins is chosen only if it `pays`: else the merged bins show its relation under less
+        noise.
 
         Parameters
         ----------

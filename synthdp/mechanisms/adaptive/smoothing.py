@@ -60,7 +60,8 @@ class SmoothedHistogram(NamedTuple):
 def estimated(counts: FloatArray, stddev: float, *, total: float, neighbours: int) -> FloatArray:
     """Estimate a histogram from noisy counts: the mean of a sparse, a heaped and a smooth estimate, by likelihood.
 
-    See the module's docstring for the three priors.
+    See the module's docstring for the three priors.  A histogram of fewer than `LEAST_BINS` bins, or with hardly any
+    noise, is only projected to counts of the right sum.
 
     Parameters
     ----------
@@ -83,8 +84,9 @@ def estimated(counts: FloatArray, stddev: float, *, total: float, neighbours: in
 def estimated_each(histograms: Sequence[NoisyHistogram], neighbours: Sequence[int]) -> list[FloatArray]:
     """Return the estimated rows of each noisy histogram, (k,): the mean of a sparse, a heaped and a smooth estimate.
 
-    The mean is weighted by the three likelihoods.  ``neighbours`` holds, for each histogram, the number of its first
-    bins that are adjacent and of equal width.  Many histograms together take less time than one by one.
+    The mean is weighted by the three likelihoods.  A histogram of fewer than `LEAST_BINS` bins, or with hardly any
+    noise, is only projected to counts of the right sum.  ``neighbours`` holds, for each histogram, the number of its
+    first bins that are adjacent and of equal width.  Many histograms together take less time than one by one.
     """
     noisy = [
         i for i, one in enumerate(histograms) if len(one.counts) >= LEAST_BINS and one.stddev >= LEAST_NOISE * one.total

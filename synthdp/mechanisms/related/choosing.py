@@ -249,8 +249,9 @@ MEAN_ABS = math.sqrt(2 / math.pi)
 """
 
 CLEARLY = 2.0
-"""A relation is measured again with more budget if its squared distance from the model is this many standard deviations
-above the mean of noise alone.  A larger value spends on fewer, stronger relations.  A convention."""
+"""A relation is measured again with more budget if its squared distance from the model is large.  It must be this many
+standard deviations above the mean of noise alone.  A larger value spends on fewer, stronger relations.  A convention.
+"""
 
 LOST = 0.2
 """If a table's noise exceeds its gain, measuring it is assumed to lose at most this fraction of the gain, since noisy

@@ -384,7 +384,7 @@ class RelatedTables(HasPrivacyCost):
         return replace(known, model=model)
 
     def _tell(self, stage: str) -> None:
-        """Call the progress callback: this stage of `STAGES` begins."""
+        """Call the progress callback when a stage of `STAGES` begins, so that a user sees how far the release is."""
         self.on_progress(Progress(stage=stage, done=STAGES.index(stage), total=len(STAGES)))
 
 
@@ -687,7 +687,10 @@ def one_way_tables(layout: Layout) -> tuple[list[PersonTable], list[float]]:
 
 
 def share_of_one_ways(layout: Layout, budget: BudgetAllocation, *, total: float) -> float:
-    """Return the budget share of the one-way tables of persons: a single table's minus `LESS`, within its limits.
+    """Return the budget share of the one-way tables of persons, from `ONE_WAYS` to `MOST_ONE_WAYS`.
+
+    Within these limits it is a single table's share minus `LESS`, because relations across rows have to be measured,
+    too.
 
     Parameters
     ----------
