@@ -30,6 +30,6 @@ class WholeHelp(click.Group):
 
 
 def _first_sentence(command: click.Command) -> str:
-    """Return the first sentence of a command's help."""
+    """Return the first sentence of a command's help, without its full stop, for the list of all commands."""
     paragraph = inspect.cleandoc(command.help or "").partition("\n\n")[0]
     return " ".join(paragraph.split()).partition(". ")[0].rstrip(".")

@@ -96,7 +96,7 @@ class OneLine(WholeHelp):
 
 
 def _told(error: BaseException) -> str:
-    """Return the note of an error about the spent budget in parentheses, or ""."""
+    """Return the note of an error about the spent budget, in parentheses, or ""; the message shows it."""
     told = budget_told(error)
     return "" if told is None else f" ({told})"
 

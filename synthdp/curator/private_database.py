@@ -459,7 +459,10 @@ def _key_to_parent(layout: Layout, i: int) -> tuple[str, ...]:
 
 
 def _named(person: IntArray, digests: AnyArray) -> AnyArray:
-    """Return (n,) identifiers of rows: the person's number and the hash of the row's key.  They find parent rows."""
+    """Return (n,) identifiers of rows, by which child rows find their parent row, as 24 bytes each.
+
+    An identifier is the person's number and the 128-bit hash of the row's key.
+    """
     both = np.column_stack([person.astype(np.uint64), digests])
     return np.ascontiguousarray(both).view("V24").ravel()
 

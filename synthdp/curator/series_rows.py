@@ -234,7 +234,7 @@ class _Signed:
 
 
 def _length(raw: RawColumn) -> int:
-    """Return the number of rows of a raw column."""
+    """Return the number of rows of a raw column, whether it holds numbers or labels."""
     return len(raw.values if isinstance(raw, Numbers) else raw.codes)
 
 

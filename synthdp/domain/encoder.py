@@ -144,7 +144,10 @@ def decode(column: Column, indices: GridIndices, *, rng: Generator | None = None
 
 
 def _encode_labels(levels: Sequence[Level], grid: Grid, raw: Labels) -> IntArray:
-    """Return the (rows,) grid indices of labels; unknown labels get the grid point "other"."""
+    """Return the (rows,) grid indices of labels; unknown labels get the grid point "other".
+
+    Missing labels get the grid point of missing values, or "other" if the column declares none missing.
+    """
     position = {level: i for i, level in enumerate(levels)}
     null = grid.other if grid.null is None else grid.null
     of_level = np.array([_position(position, level, grid.other, null) for level in raw.levels] + [null], np.int64)

@@ -271,7 +271,10 @@ def _layout(
     regular: int, *, nullable: bool, special: tuple[float, ...] = (), width: int = 1, steps: int = 0,
     runs: tuple[Run, ...] = (), ordered: bool = True,
 ) -> Grid:  # fmt: skip
-    """Return a grid with its points numbered in order: regular, special, missing, "other"."""
+    """Return a grid with its points numbered in order: regular, special, missing, "other".
+
+    All columns have this order, so that code elsewhere finds the kind of a point by its number alone.
+    """
     after = regular + len(special)
     return Grid(
         regular=regular,

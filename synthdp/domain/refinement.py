@@ -258,7 +258,10 @@ class Refinement:
         return narrow(np.clip(found.astype(np.int64), first, last), self.fine.grid.size)
 
     def _likely(self, points: AnyArray) -> FloatArray:
-        """Return the weight of grid points among others of their fine cell, (n,), by ``rounding``; 1 without it."""
+        """Return the weight of grid points among others of their fine cell, (n,), by ``rounding``; 1 without it.
+
+        Grid points are drawn by these weights, so that drawn numbers are as round as the real ones.
+        """
         if self.rounding is None:
             return np.ones(len(points))
         return np.asarray(self.rounding[self._classes.cells_of(points.astype(np.uint32))], np.float64)

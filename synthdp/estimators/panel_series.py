@@ -152,7 +152,7 @@ class PanelSeries:
 
     @property
     def _stddev(self) -> float:
-        """Return the noise stddev of the count of one sequence of states, in persons."""
+        """Return the noise stddev of the count of one sequence of states, in persons, for the receipt."""
         return self._plan.noise.stddev / self._plan.resolution
 
     def start(self) -> PanelSeries:
@@ -369,7 +369,7 @@ class PanelSeries:
 
 
 def _intervals(estimates: FloatArray, errors: FloatArray) -> dict[str, Any]:
-    """Return the columns of a table of answers: estimates, standard errors and 95 % intervals, cut at 0."""
+    """Return the columns of a table of answers: estimates, standard errors and 95 % intervals, cut at 0 like counts."""
     return {
         "estimate": estimates, "standard_error": errors, "lower": np.maximum(estimates - NORMAL * errors, 0.0),
         "upper": np.maximum(estimates + NORMAL * errors, 0.0),

@@ -389,7 +389,10 @@ class L1Fit(HasPrivacyCost):
         return tuple(answers)
 
     def _is_smooth(self, domain: Domain, pair: Pair) -> bool:
-        """Return whether a pair is measured by products of cosines rather than by cell counts, as ``basis`` says."""
+        """Return whether a pair is measured by products of cosines rather than by cell counts, as ``basis`` says.
+
+        With the basis "mixed" these are the pairs of two ordered columns, because cosines need an order.
+        """
         if self.basis == "mixed":
             return all(domain.axes[j].grid.ordered for j in pair)
         return self.basis == "trigonometric"

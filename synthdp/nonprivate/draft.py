@@ -158,7 +158,7 @@ def _opened(table: object) -> Source:
 def _drafted(
     table: object, *, without: Collection[str], missing: Collection[str] | None, source: str = "the draft"
 ) -> Draft:
-    """Return the draft of a table."""
+    """Return the draft of a table, or of the file at a path, that a person then reviews; it reads private rows."""
     return Draft(draft_schema(_opened(table), without=without, missing=missing), source=source)
 
 
@@ -250,7 +250,7 @@ class Draft:
         return list(self._document.get("constraints", []))
 
     def _without_proposal(self, rule: Constraint) -> dict[str, Any]:
-        """Return the draft's document without a proposed rule."""
+        """Return the draft's document without a proposed rule, because a person has accepted or refused it."""
         known = self._document.get("proposed", [])
         left = [one for one, other in zip(known, self.proposed, strict=True) if other != rule]
         rest = {key: value for key, value in self._document.items() if key != "proposed"}

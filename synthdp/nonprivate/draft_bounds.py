@@ -179,7 +179,10 @@ def _fraction(value: float) -> Fraction:
 
 
 def _round(most: Decimal) -> Decimal:
-    """Return the largest round number up to ``most``, a step of bounds: a digit of `_STEPS` times a power of ten."""
+    """Return the largest round number up to ``most``: a digit of `_STEPS` times a power of ten.
+
+    Bounds are drafted as multiples of it, so that they do not give away the smallest and the largest value.
+    """
     power = Decimal(1).scaleb(most.adjusted())
     return next(step * power for step in _STEPS if step * power <= most)
 

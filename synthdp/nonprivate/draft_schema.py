@@ -432,7 +432,10 @@ def _levels(seen: Seen, order: Sequence[Any] = ()) -> Entry:
 
 
 def _are_codes(name: str, seen: Seen) -> bool:
-    """Return whether numbers are probably codes: the column's name suggests it, and all are whole and at least 0."""
+    """Return whether numbers are probably codes: the column's name suggests it, and all are whole and at least 0.
+
+    Codes are drafted as levels, because their order and distances have no meaning.
+    """
     return _NAMES_CODES.search(name) is not None and all(code >= 0 and code == int(code) for code in seen.counts)
 
 

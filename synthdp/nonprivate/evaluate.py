@@ -305,7 +305,7 @@ def _halves(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def _page(evaluation: NonprivateEvaluation) -> str:
-    """Return the HTML page of an evaluation, stamped."""
+    """Return the HTML page of an evaluation, with a warning that it is not private, as it compares with real rows."""
     between = [(MEANING.get(name, name), value) for name, value in evaluation.no_privacy_evidence.items()]
     tables = [
         ("Scores", [(MEANING.get(name, name), value) for name, value in evaluation.scores.items()]),

@@ -220,7 +220,7 @@ def _cap_before_the_first_spend(site: Site, text: str) -> None:
 
 
 def _released(site: Site, name: str, key: str, job: Job) -> None:
-    """Save the result of a release job: its state, number of rows, verdicts and relations."""
+    """Save the result of a release job: its state, number of rows, verdicts and relations, for later visits."""
     with site.project.changing() as project:
         for record in project.tables[name]["releases"]:
             if record["key"] == key:

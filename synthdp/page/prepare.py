@@ -62,7 +62,7 @@ async def choose(site: Site, request: Request) -> Response:
 
 
 def _read(site: Site, name: str, job: Job) -> None:
-    """Save names and kinds of the columns from the job; counts from the rows are shown but not saved."""
+    """Save names and kinds of the columns from the job; counts from the rows are private, so shown but not saved."""
     if job.state == "done":
         with site.project.changing() as project:
             project.tables[name] |= {key: job.result[key] for key in ("columns", "csv", "sheets")}

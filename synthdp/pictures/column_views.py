@@ -206,7 +206,10 @@ def computed_view(schema: Schema, name: str, raw: RawColumn) -> ColumnView:
 
 
 def _shares_of_levels(name: str, raw: Labels) -> ColumnView:
-    """Return the view of levels from raw values: percentages of rows, the most frequent level first."""
+    """Return the view of levels from raw values: percentages of rows, the most frequent level first.
+
+    Only the first `SHOWN_LEVELS` have bars; the other levels and missing values are kept apart.
+    """
     shares = 100 * np.bincount(raw.codes + 1, minlength=len(raw.levels) + 1) / max(len(raw.codes), 1)
     named = zip(map(str, raw.levels), shares[1:].tolist(), strict=True)
     bars = sorted((Bar(level, share) for level, share in named), key=lambda bar: -bar.share)

@@ -414,7 +414,7 @@ def _about_column(view: ColumnView) -> str:
 
 
 def _what(view: ColumnView) -> str:
-    """Return the text of the key of a column's chart: with or without intervals."""
+    """Return the text of the key of a column's chart, which explains intervals only if a bar has one."""
     return NOTED if any(bar.low == bar.low for bar in view.numbers) else DRAWN  # not NaN
 
 

@@ -266,7 +266,10 @@ def _moments(low: int, high: int, *, clock: bool) -> list[tuple[int, str]]:
 
 
 def _text(time: str, *, clock: bool) -> str:
-    """Return numpy's text of a mark's time, of a day alone or without the year; times of day have no day."""
+    """Return the text of an axis mark from numpy's text of a time: a day, or month, day, hour and minute.
+
+    Times of day (``clock``) have no day.  The year is left out of marks within a day, which stand close together.
+    """
     day, _, moment = time.partition("T")
     if not moment:
         return "0:00" if clock else day

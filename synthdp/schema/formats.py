@@ -316,7 +316,10 @@ def _place(text: str, names: tuple[str, ...]) -> int:
 
 
 def _offset(text: str | None) -> int:
-    """Return the offset of a time zone in microseconds, positive east of UTC; 0 without one."""
+    """Return the offset of a time zone in microseconds, positive east of UTC; 0 without one.
+
+    It is subtracted from a moment, because moments are stored in UTC.
+    """
     if text is None or text in "Zz":
         return 0
     minutes = int(text[1:3]) * 60 + int(text[-2:])

@@ -245,7 +245,7 @@ def _among(
     modelled: Mapping[str, Schema],
     relation_to: Callable[[str], Relation | None],
 ) -> AmongRows:
-    """Return a checked rule between the rows of one parent row, with its column."""
+    """Return a checked rule between the rows of one parent row, with its column; SchemaError if it cannot be kept."""
     place = _place(rule.column, tables)
     column, relation = _modelled(place, modelled), relation_to(place[0])
     if not is_complete(column):

@@ -496,7 +496,7 @@ def _time_steps(first: int, last: int, resolution: str) -> Steps:
 
 
 def _numpy_code(resolution: str) -> str:
-    """Return NumPy's code of a resolution."""
+    """Return NumPy's code of a resolution, which differs for minutes only: "m" instead of "min"."""
     return {"min": "m"}.get(resolution, resolution)
 
 

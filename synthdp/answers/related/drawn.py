@@ -107,7 +107,7 @@ class Drawn:
         return np.asarray(leading_to(schema, term.name, met)[self.indices(term.table, source)])
 
     def _schema(self, term: Term) -> Schema:
-        """Return the schema of a term's table."""
+        """Return the schema of a term's table, which holds the columns and derived columns that the term may name."""
         schema = self.model.schema
         return schema.tables[schema.names[term.table]]
 

@@ -176,7 +176,10 @@ def _check_folder(folder: Path) -> None:
 
 
 def _is_shown(file: Path, folder: Path) -> bool:
-    """Return whether neither a file in a folder nor a folder between them is hidden (begins with "." or "_")."""
+    """Return whether neither a file in a folder nor a folder between them is hidden (begins with "." or "_").
+
+    Programs that write folders of Parquet files give such names to files without rows.
+    """
     return not any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
 
 

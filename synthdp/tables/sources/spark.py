@@ -402,7 +402,10 @@ def _unblocked(block: Any, schema: Schema) -> dict[str, AnyArray]:
 
 
 def _grid_indices(batch: Any, names: Sequence[str]) -> dict[str, AnyArray]:
-    """Return a batch's columns as (rows,) grid indices (numbers of values on a column's finest grid), by name."""
+    """Return a batch's columns as (rows,) grid indices (numbers of values on a column's finest grid), by name.
+
+    Spark has no unsigned integers, so the bytes of its signed integers are read as unsigned.
+    """
     found = {name: batch.column(str(j)).to_numpy() for j, name in enumerate(names)}
     return {name: indices.view(indices.dtype.str.replace("i", "u")) for name, indices in found.items()}
 
