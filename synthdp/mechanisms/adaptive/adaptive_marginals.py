@@ -9,7 +9,7 @@ Each stage takes the plan's state and returns it with the new noisy answers.  Al
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -42,9 +42,7 @@ from synthdp.mechanisms.adaptive.selection import Planner
 from synthdp.mechanisms.adaptive.shares import (
     FIRST_COUNT_SHARE,
     LEAST_SHARE,
-    ONE_WAYS_IN_TABLES,
     ROUNDS_WITH_TRIPLES,
-    gain_of_one_ways,
     one_way_share,
     parts_of_rounds,
     screening_part,
@@ -307,7 +305,6 @@ class AdaptiveMarginals(HasPrivacyCost):
             batch = self.planner.choose_with_rest(
                 candidates, known.left, share=limit - screening, base=[*known.zeros, *known.tree],
                 shape=known.domain.shape, wished=None if known.places else workload.wishes,
-                beside=self._gain_of_one_ways(known, workload),
             )  # fmt: skip
             if number == 0 and not batch.shares and not triples:
                 break
@@ -374,24 +371,6 @@ class AdaptiveMarginals(HasPrivacyCost):
             pooled.shape, workload, known.left, total=known.total, most_cells=self.listed.max_cells,
             known={**pooled.precisions, (): counted},
         )  # fmt: skip
-
-    def _gain_of_one_ways(self, known: Knowledge, workload: Workload) -> Callable[[float], float]:
-        """Return the function from a budget share to the error, in rows, that re-measuring the one-ways would save.
-
-        The planner compares this error with the gain of the same share in tables, so it is multiplied by
-        `ONE_WAYS_IN_TABLES`.  It is 0 for a share of 0.
-        """
-        columns = range(len(known.domain))
-        weights = [sum(workload.weight((min(a, b), max(a, b))) for b in columns if b != a) for a in columns]
-        in_rows = gain_of_one_ways(known.columns, weights)
-
-        def gain(share: float) -> float:
-            """Return the saved error, in rows, for this share of the whole budget."""
-            if share <= 0:
-                return 0.0
-            return ONE_WAYS_IN_TABLES * in_rows(known.left.table_stddev(share / len(columns)))
-
-        return gain
 
     def _screen(
         self, known: Knowledge, account: Curator, workload: Workload, rng: Generator, *, number: int, share: float

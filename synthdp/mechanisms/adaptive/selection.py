@@ -370,7 +370,6 @@ class Planner:
         base: Sequence[Clique],
         shape: Sequence[int],
         wished: Callable[[Clique], bool] | None,
-        beside: Callable[[float], float] = lambda _: 0.0,
     ) -> Batch:
         """Choose a batch as `choose_next_tables` does, keeping the fraction `KEPT` for tables outside of the workload.
 
@@ -378,20 +377,18 @@ class Planner:
 
         Parameters
         ----------
-        candidates, budget, share, base, shape, beside
+        candidates, budget, share, base, shape
             As in `choose_next_tables`.
         wished
             Function that returns whether the workload contains a clique; ``None`` to choose among all candidates alike.
         """
         rest = [] if wished is None else [one for one in candidates if not wished(one.clique)]
         if not rest or len(rest) == len(candidates):
-            return self.choose_next_tables(candidates, budget, share=share, base=base, shape=shape, beside=beside)
+            return self.choose_next_tables(candidates, budget, share=share, base=base, shape=shape)
         ours = [one for one in candidates if one not in rest]
-        first = self.choose_next_tables(ours, budget, share=(1 - KEPT) * share, base=base, shape=shape, beside=beside)
+        first = self.choose_next_tables(ours, budget, share=(1 - KEPT) * share, base=base, shape=shape)
         left = share - sum(first.shares.values())
-        second = self.choose_next_tables(
-            rest, budget, share=left, base=[*base, *first.tree], shape=shape, beside=beside
-        )
+        second = self.choose_next_tables(rest, budget, share=left, base=[*base, *first.tree], shape=shape)
         return Batch(
             {**first.tree, **second.tree}, {**first.off_tree, **second.off_tree}, first.gain + second.gain,
             {**first.levels, **second.levels},
@@ -407,9 +404,8 @@ class Planner:
     ) -> tuple[list[int], list[int]]:
         """Return positions of up to ``size`` candidates of positive gain, inside and outside of the tree.
 
-        No two of them share two columns, except triples over merged bins.  Candidates that join different connected
-        components come first, by gain, as in Chow and Liu's algorithm.  A pair with only an indirect relation may have
-        a larger gain than a direct relation.  Little of its gain is left once the direct relations are in the model.
+        No two of them share two columns, except triples over merged bins.  Those of larger gain come first, and tables
+        over coarse bins before tables over merged bins.
         """
         tree: list[int] = []
         off_tree: list[int] = []
@@ -417,8 +413,7 @@ class Planner:
         paired: set[Clique] = set()
         rejections = 0
         order = [i for i in np.argsort(-gains, kind="stable").tolist() if gains[i] > 0]
-        joining = set(joining_cliques([candidates[i].clique for i in order if not candidates[i].level], base))
-        for i in sorted(order, key=lambda i: (candidates[i].level, candidates[i].clique not in joining)):
+        for i in sorted(order, key=lambda i: candidates[i].level):
             clique = candidates[i].clique
             if len(tree) + len(off_tree) >= size:
                 break
@@ -476,32 +471,3 @@ def divided(chosen: Sequence[Candidate], budget: BudgetAllocation, share: float)
     stddevs, kept = left(shares)
     gains = np.add.reduceat(np.sqrt(variances), starts) - stddevs * np.add.reduceat(kept, starts)
     return shares, MEAN_ABS * float(counts @ gains)
-
-
-def joining_cliques(cliques: Sequence[Clique], base: Sequence[Clique]) -> list[Clique]:
-    """Return the cliques of a greedy spanning forest (Kruskal's algorithm, in the given order).
-
-    A clique is taken if all its columns lie in different connected components; the components start from ``base``.  So
-    direct relations are preferred to indirect ones.
-    """
-    root: dict[int, int] = {}
-
-    def find(column: int) -> int:
-        """Return the root column of the connected component of ``column``."""
-        while column in root:
-            column = root[column]
-        return column
-
-    def join(clique: Clique) -> None:
-        """Join the connected components of a clique's columns."""
-        first, *others = {find(column) for column in clique}
-        root.update(dict.fromkeys(others, first))
-
-    for clique in base:
-        join(clique)
-    joining = []
-    for clique in cliques:
-        if len({find(column) for column in clique}) == len(clique):
-            join(clique)
-            joining.append(clique)
-    return joining

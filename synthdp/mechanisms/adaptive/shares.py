@@ -6,13 +6,10 @@ Shares are fractions of the whole budget, unless the text names another whole.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from synthdp.arrays import FloatArray
-from synthdp.mechanisms.adaptive.column_tree import OneWay
-from synthdp.mechanisms.adaptive.energies import MEAN_ABS
 from synthdp.mechanisms.allocation import BudgetAllocation
 
 FIRST_COUNT_SHARE = 0.005
@@ -21,11 +18,13 @@ division of the budget surer, and leaves less to divide.  Tuned: half and twice 
 five tables by 0 and 0 % (docs/benchmarks/constants.md).
 """
 
-ONE_WAY_LEVEL, ONE_WAY_LEVEL_ALONE = 0.1, 0.13
+ONE_WAY_LEVEL = 0.13
 """Share of the budget for the first histograms of all columns at little noise: summed over a column, it is .2 % of the
-rows.  ONE_WAY_LEVEL_ALONE holds if no later table improves these histograms, as only interactions of pairs are
-measured.  Each factor of ten of more noise raises the share by .22, since relations cannot be accurate where columns
-are not."""
+rows.  Each factor of ten of more noise raises the share by .22, since relations cannot be accurate where columns are
+not.  A larger one makes columns better, and relations worse.  Tuned: .1 changes Kolmogorov distances of three tables by
++6 % and their three-way errors by -.2 % at epsilon 3, and nothing beyond scatter at .3 and 1
+(docs/benchmarks/planner.md).
+"""
 
 ONE_WAYS = (0.1, 0.8)
 """Least and largest share of the budget for the first histograms of all columns.  Where noise is low, the least share
@@ -65,13 +64,6 @@ pairs score above .5 without noise, so beyond it noise alone would choose.  A sm
 more on scores, and less on tables.  Tuned: half and twice of SCORE_NOISE change the three-way error of five tables by +.1
 and +1.0 %; of MOST_SCREEN by +1.1 and +.5 %; of LOUDEST_SCORE by -.1 and 0 % (docs/benchmarks/constants.md)."""
 
-ONE_WAYS_IN_TABLES = 0.1
-"""Factor on the gain of re-measuring one-ways when it is compared with the gain of tables.  Without the factor the gain
-is overestimated, since a column's error is counted in each of its pairs.  Most pairs have a larger error, their missing
-relation, and squares add.  Tuned on Adult at epsilon .1; swept on hmeq, flchain and Wage (docs/benchmarks/planner.md):
-relations lose by more.  Half and twice of it change the three-way error of five other tables by 0 and -.1 %
-(docs/benchmarks/constants.md)."""
-
 LEAST_SHARE = 0.02
 """Least share of the budget for which the one-ways are measured again at the end.  With less, their noise would
 hardly fall.  Tuned; no sweep is on record.
@@ -95,8 +87,7 @@ def one_way_share(cells: Sequence[int], budget: BudgetAllocation, *, total: floa
     if len(cells) == 1:
         return budget.share * 0.5
     noise = budget.table_stddev(1 / len(cells)) * float(np.mean(cells)) / total
-    level = ONE_WAY_LEVEL if signal(budget, total) < ONE_WAYS_KNOWN else ONE_WAY_LEVEL_ALONE
-    return float(np.clip(level + 0.22 * math.log10(noise / 0.002), *ONE_WAYS))
+    return float(np.clip(ONE_WAY_LEVEL + 0.22 * math.log10(noise / 0.002), *ONE_WAYS))
 
 
 def parts_of_rounds(budget: BudgetAllocation, *, total: float, second_stage: float | None) -> list[float]:
@@ -122,39 +113,6 @@ def signal(budget: BudgetAllocation, total: float) -> float:
     A larger signal means relatively less noise; several decisions depend on it.
     """
     return total / budget.table_stddev(1.0)
-
-
-def gain_of_one_ways(columns: Sequence[OneWay], weights: Sequence[float]) -> Callable[[float], float]:
-    """Return the function from the noise of a second measurement of the one-ways to its gain, both in rows.
-
-    The noise is the standard deviation in a bin of every column's first histogram.  The gain is the decrease of the L1
-    error of all pairs, weighted by the pairs' weights.  In a bin, noise causes an error of at most the bin's rows, as
-    in `selection.Candidate.pays`.
-
-    Parameters
-    ----------
-    columns
-        Noisy estimates of each column.
-    weights
-        For each column the sum of the weights of its pairs.
-    """
-    binned = [
-        np.bincount(one.first_bin, weights=one.weights, minlength=one.first.size).astype(np.float64) for one in columns
-    ]
-
-    def hurt(stddev: float, rows: FloatArray) -> float:
-        """Return the expected L1 error, in rows, that noise of this stddev causes over the bins of a column."""
-        return float(np.minimum(MEAN_ABS * stddev, rows).sum())
-
-    now = [hurt(one.stddev, rows) for one, rows in zip(columns, binned, strict=True)]
-
-    def gain(stddev: float) -> float:
-        """Return the gain, in rows, from a second measurement with this noise."""
-        both = ((one.stddev**-2 + stddev**-2) ** -0.5 for one in columns)
-        each = zip(weights, now, both, binned, strict=True)
-        return sum((weight * (before - hurt(after, rows)) for weight, before, after, rows in each), start=0.0)
-
-    return gain
 
 
 def screening_part(budget: BudgetAllocation, *, share: float, pairs: int, total: float) -> float:

@@ -20,7 +20,7 @@ from synthdp.domain.domain import Domain
 from synthdp.mechanisms.adaptive.energies import MEAN_ABS
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.screening import DENOMINATOR, MAX_PAIR_CELLS
-from synthdp.mechanisms.adaptive.selection import MAX_REJECTIONS, joining_cliques
+from synthdp.mechanisms.adaptive.selection import MAX_REJECTIONS
 from synthdp.mechanisms.adaptive.shares import screening_part
 from synthdp.mechanisms.adaptive.shrinkage import best_ridge
 from synthdp.mechanisms.allocation import BudgetAllocation
@@ -294,6 +294,35 @@ def plan_components(
                 off_tree.append(pair)
         tree += taken[len(fixed) :]
     return tree, off_tree
+
+
+def joining_cliques(cliques: Sequence[Clique], base: Sequence[Clique]) -> list[Clique]:
+    """Return the cliques of a greedy spanning forest (Kruskal's algorithm, in the given order).
+
+    A clique is taken if all its columns lie in different connected components; the components start from ``base``.  So
+    direct relations are preferred to indirect ones.
+    """
+    root: dict[int, int] = {}
+
+    def find(column: int) -> int:
+        """Return the root column of the connected component of ``column``."""
+        while column in root:
+            column = root[column]
+        return column
+
+    def join(clique: Clique) -> None:
+        """Join the connected components of a clique's columns."""
+        first, *others = {find(column) for column in clique}
+        root.update(dict.fromkeys(others, first))
+
+    for clique in base:
+        join(clique)
+    joining = []
+    for clique in cliques:
+        if len({find(column) for column in clique}) == len(clique):
+            join(clique)
+            joining.append(clique)
+    return joining
 
 
 def related(cliques: Sequence[Clique], columns: int) -> list[Clique]:

@@ -94,21 +94,6 @@ def test_weight_decides_between_equal_candidates():
     assert list(batch.shares) == [(1, 2)]
 
 
-def test_what_joins_columns_comes_before_what_they_have_by_way_of_others():
-    """In a chain the pair of the ends may look better than a link that has more cells."""
-    chain = [candidate((0, 1), 6000.0), candidate((1, 2), 5000.0), candidate((0, 2), 5500.0), candidate((2, 3), 2000.0)]
-    shares = {size: set(chosen(chain, max_batch=size).shares) for size in (2, 3, 4)}
-    assert shares[2] == {(0, 1), (0, 2)}
-    assert shares[3] == {(0, 1), (0, 2), (2, 3)}
-    assert shares[4] == {(0, 1), (0, 2), (2, 3), (1, 2)}
-
-
-def test_what_the_base_joins_counts_as_joined():
-    some = [candidate((0, 1), 6000.0), candidate((2, 3), 2000.0)]
-    batch = chosen(some, base=[(0, 1, 2)], max_batch=1)
-    assert set(batch.shares) == {(2, 3)}
-
-
 def test_a_column_of_which_no_relation_is_likely_keeps_nothing_from_the_others():
     some = [candidate((0, 1), 6000.0), candidate((1, 2), 5000.0), candidate((0, 2), 4000.0)]
     batch = chosen([*some, Candidate((2, 3), Relation(0.9, 6000.0), np.full(100, 100.0))])

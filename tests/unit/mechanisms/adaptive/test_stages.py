@@ -17,7 +17,7 @@ from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.adaptive.screening import screen_against_independence, screen_against_model
 from synthdp.mechanisms.adaptive.second_moments import measure_second_moments
 from synthdp.mechanisms.adaptive.selection import Batch, Planner
-from synthdp.mechanisms.adaptive.shares import MOST_SCREEN, SCREEN, gain_of_one_ways, screening_part
+from synthdp.mechanisms.adaptive.shares import MOST_SCREEN, SCREEN, screening_part
 from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.workload import Workload
 from synthdp.privacy.loss import components
@@ -130,15 +130,6 @@ def test_errors_of_margins_are_those_of_their_bins_and_no_larger_than_the_rows(k
         assert (variance <= column.first.size * column.stddev**2 + 1e-9).all()
         filled = np.bincount(refinement.coarse_cell, minlength=len(rows)) > 0
         assert (variance[filled] > 0).all()
-
-
-def test_single_columns_gain_nothing_from_noise_and_more_from_less_of_it(known):
-    gain = gain_of_one_ways(known.columns, [1.0] * 4)
-    gains = [gain(stddev) for stddev in (1e9, 50.0, 5.0)]
-    assert gains[0] == pytest.approx(0.0, abs=1e-3)
-    assert gains[0] < gains[1] < gains[2]
-    assert gain_of_one_ways(known.columns, [0.0] * 4)(5.0) == 0.0
-    assert gain(1e-9) <= 4 * ROWS * 1.2  # noise hurts no bin beyond its rows
 
 
 def test_where_scores_would_be_noise_alone_single_columns_get_everything():
