@@ -41,7 +41,6 @@ from synthdp.mechanisms.adaptive.second_moments import likely_products, measure_
 from synthdp.mechanisms.adaptive.selection import Planner
 from synthdp.mechanisms.adaptive.shares import (
     FIRST_COUNT_SHARE,
-    LEAST_SHARE,
     ROUNDS_WITH_TRIPLES,
     one_way_share,
     parts_of_rounds,
@@ -53,7 +52,7 @@ from synthdp.mechanisms.preflight import check_tables, first_that_works, last_of
 from synthdp.mechanisms.protocol import HasPrivacyCost
 from synthdp.mechanisms.row_count import RowCount, count_rows_from
 from synthdp.mechanisms.workload import Workload, WorkloadSpec, weighted_too, workload_of
-from synthdp.privacy.loss import Remaining, Spend
+from synthdp.privacy.loss import ROUNDING, Remaining, Spend
 from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.randomness import Generator, RandomState, generator
 from synthdp.release import Release
@@ -319,7 +318,7 @@ class AdaptiveMarginals(HasPrivacyCost):
             yield known
         unknown = before_scores(known.total, len(known.domain))
         known = replace(known, products=likely_products(known.products, related, unknown, total=known.total))
-        yield measure_one_ways_again(known, account) if known.left.share > LEAST_SHARE else known
+        yield measure_one_ways_again(known, account) if known.left.share > ROUNDING else known
 
     def _measure_columns(
         self, account: Curator, budget: BudgetAllocation, count: RowCount
@@ -339,7 +338,7 @@ class AdaptiveMarginals(HasPrivacyCost):
         columns, left, counted = measure_roundness(account, left, columns)
         columns = self.public.columns(with_declared_shapes(columns), total=total)
         rounds = parts_of_rounds(left, total=total, second_stage=self.second_stage) if len(schema) > 1 else []
-        pairs = max(LEAST_SHARE, left.share * (rounds[0] if rounds else 1.0))
+        pairs = max(ROUNDING, left.share * (rounds[0] if rounds else 1.0))
         target = group_target(total, left.table_stddev(pairs / (2 * len(columns))), wide=len(columns) > self.wide)
         known = Knowledge.of_columns(
             schema, columns, target=self.public.rows_per_group(target, total=total), left=left,

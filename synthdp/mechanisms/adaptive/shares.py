@@ -64,11 +64,6 @@ pairs score above .5 without noise, so beyond it noise alone would choose.  A sm
 more on scores, and less on tables.  Tuned: half and twice of SCORE_NOISE change the three-way error of five tables by +.1
 and +1.0 %; of MOST_SCREEN by +1.1 and +.5 %; of LOUDEST_SCORE by -.1 and 0 % (docs/benchmarks/constants.md)."""
 
-LEAST_SHARE = 0.02
-"""Least share of the budget for which the one-ways are measured again at the end.  With less, their noise would
-hardly fall.  Tuned; no sweep is on record.
-"""
-
 
 def one_way_share(cells: Sequence[int], budget: BudgetAllocation, *, total: float) -> float:
     """Return the budget share of the first histograms of all columns; it grows with their noise relative to the rows.

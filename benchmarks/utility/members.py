@@ -1,0 +1,127 @@
+"""What each member of the planner is worth: releases without it, under the same noise as releases with it.
+
+    python benchmarks/utility/members.py [--members merged,rounds] [--boards declared known] [--epsilons .3 1 4] [--seeds 2]
+        [--out members.jsonl]
+    python benchmarks/utility/members.py --table members.jsonl
+
+Boards, measures and the shared noise are those of `constants.py`.  Prints one JSON line for each member, table, epsilon and
+seed; ``--table`` turns such lines into a Markdown table: by member and epsilon the mean relative change of each measure over
+tables, in per cent, with its standard error by the scatter of releases.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import functools
+import itertools
+import json
+import math
+import time
+import warnings
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from constant_boards import BOARDS, Cell, measured
+from constants import mean_change
+from json_lines import tell
+
+from synthdp.mechanisms.adaptive import (
+    adaptive_marginals,
+    coarse_triples,
+    energies,
+    knowledge,
+    measuring,
+    screening,
+    second_moments,
+    selection,
+    shares,
+)
+from synthdp.mechanisms.adaptive.optimum import Optimum
+from synthdp.sampling import synthetic_model
+
+WITHOUT: dict[str, list[tuple[Any, str, Any]]] = {
+    "interactions alone": [(module, "ONE_WAYS_KNOWN", math.inf) for module in (knowledge, shares)],
+    "whole tables where single columns are noisy": [(knowledge, "ONE_WAYS_KNOWN", 0.0)],
+    "merged groups": [(adaptive_marginals, "with_merged", lambda candidates, *_: candidates)],
+    "the second round": [(shares, "ROUNDS", ([1.0], [1.0]))],
+    "triples of groups": [(screening, "MAX_TRIPLES", 0)],
+    "triples that nobody named": [(coarse_triples, "MOST_SCREEN_UNNAMED", 0.0)],
+    "the optimum": [(Optimum, "pays", False)],
+    "shares by slopes": [(selection, "DIVISIONS", 0)],
+    "ridges": [(measuring, "best_ridge", lambda *_: 1.0)],
+    "errors of margins in scores": [(energies, "OF_MARGINS", 0.0)],
+    "more for noisy scores": [(shares, "MOST_SCREEN", shares.SCREEN)],
+    "rank products": [(adaptive_marginals, "measure_second_moments", lambda known, *_: known)],
+    "strong products again": [(second_moments, "_measure_strongest", lambda known, _: known)],
+    "how likely products are": [(adaptive_marginals, "likely_products", lambda products, *_, **__: products)],
+    "single columns again": [(adaptive_marginals, "measure_one_ways_again", lambda known, _: known)],
+    "neighbours inside groups": [(synthetic_model, "dealt_out", lambda *_: {})],
+}
+"""What takes the place of each member while it is left out: where, the name, and the substitute."""
+
+
+@contextlib.contextmanager
+def without(member: str) -> Iterator[None]:
+    """Leave a member out."""
+    with contextlib.ExitStack() as stack:
+        for place, name, other in WITHOUT[member]:
+            stack.enter_context(patch.object(place, name, other))
+        yield
+
+
+def markdown(path: Path) -> str:
+    """Return the table of a file of lines."""
+    found: dict[tuple[str, float], dict[str, dict[Any, list[float]]]] = defaultdict(lambda: defaultdict(dict))
+    for line in map(json.loads, path.read_text(encoding="utf-8").splitlines()):
+        for measure, change in line["change"].items():
+            of = found[line["member"], line["epsilon"]][measure]
+            of.setdefault((line["board"], line["table"]), []).append(change)
+    measures = list(dict.fromkeys(measure for one in found.values() for measure in one))
+    rows = ["| without | ε | " + " | ".join(measures) + " |", "|---|---" + "|---" * len(measures) + "|"]
+    for (member, epsilon), changes in found.items():
+        told = [mean_change(list(changes[one].values())) if one in changes else "" for one in measures]
+        rows.append(f"| {member} | {epsilon:g} | " + " | ".join(told) + " |")
+    return "\n".join(rows)
+
+
+def main() -> None:
+    """Leave the members out one after the other."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--members", default=",".join(WITHOUT), help="names, separated by commas")
+    parser.add_argument("--boards", nargs="+", default=["declared"], choices=BOARDS)
+    parser.add_argument("--epsilons", type=float, nargs="+", default=[0.3, 1.0, 4.0])
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--table", type=Path)
+    options = parser.parse_args()
+    if options.table is not None:
+        print(markdown(options.table))
+        return
+    warnings.simplefilter("ignore")  # many releases warn of many columns that tell little; none is published here
+    cells = [Cell(board, name, e) for board in options.boards for name in BOARDS[board][1] for e in options.epsilons]
+    base = functools.cache(measured)
+    for member in options.members.split(","):
+        unused = set()
+        for seed, cell in itertools.product(range(options.seeds), cells):
+            if cell in unused:
+                continue
+            before, was = base(cell, seed)
+            start = time.process_time()
+            with without(member):
+                after, now = measured(cell, seed)
+            if now == was:
+                unused.add(cell)
+            logs = {key: math.log(max(after[key], 1e-9) / max(before[key], 1e-9)) for key in before}
+            tell({
+                "member": member, **cell._asdict(), "seed": seed, "used": now != was,
+                "change": {key: round(value, 5) for key, value in logs.items() if not math.isnan(value)},
+                "seconds": round(time.process_time() - start, 2),
+            }, options.out)  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
