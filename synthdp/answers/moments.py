@@ -20,7 +20,7 @@ from synthdp.errors import ParameterError
 from synthdp.randomness import Generator
 from synthdp.schema.column import Column
 
-LARGEST = {"sum": 1e140, "mean": 1e140, "variance": 1e70, "correlation": 1e70}
+LARGEST = {"sum": 1e140, "mean": 1e140, "variance": 1e70, "correlation": 1e70, "regression": 1e70}
 """Largest size of a number that has each statistic.  Derived: its error squares numbers, and for variances squares again,
 and a sum of such squares over 10^20 rows stays below 10^308, the largest 64-bit float."""
 
@@ -35,7 +35,7 @@ def check_numbers(name: str, column: Column, what: str) -> None:
     name, column
         The column.
     what
-        The statistic: sum, mean, variance or correlation.
+        The statistic: sum, mean, variance, correlation or regression.
 
     Raises
     ------

@@ -24,6 +24,7 @@ from synthdp.answers.bootstrap import (
 from synthdp.answers.direct import GLSEstimates
 from synthdp.answers.expressions import comparisons_of, points_where, truth
 from synthdp.answers.grouping import QuestionBinning, numbers_of
+from synthdp.answers.moments import check_numbers
 from synthdp.answers.question_partition import grouping_of, modelled_column
 from synthdp.answers.questions import Regression
 from synthdp.arrays import AnyArray, BoolArray, Codes, FloatArray, IntArray
@@ -220,6 +221,8 @@ class Regressions:
             raise ParameterError(
                 f"column {name!r} has levels, so it cannot be the response of a regression: name a column of numbers"
             )
+        if column.quantity != "label":
+            check_numbers(name, column, "regression")
         return j
 
     def _labels(self, name: str) -> list[str]:

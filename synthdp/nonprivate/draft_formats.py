@@ -156,8 +156,8 @@ def times_as_numbers(counts: Mapping[Any, int]) -> Column | None:
 def _clocks_as_numbers(rows: Mapping[int, int]) -> Column | None:
     """Return the kind of a column of times of day if nearly all whole numbers are such, as 5 and 1745, else ``None``.
 
-    The numbers need half of the hours of a day, the minute 0 and one of the last five minutes, which numbers of weeks or
-    months lack.
+    The numbers need half of the hours of a day, the minute 0 and one of the last five minutes.  Numbers of weeks or months
+    lack these.
     """
     form = time_format("%H%M", "clock")
     fitting = [number for number in rows if 0 <= number < 2400 and form.read(str(number)) is not None]

@@ -185,6 +185,7 @@ STATISTICS = {
     "mean": lambda **by: sd.mean("x", **by),
     "variance": lambda **by: sd.variance("x", **by),
     "correlation": lambda **_: sd.correlation("x", "z"),
+    "regression": lambda **by: sd.regression("z ~ x", **by),
 }
 
 
