@@ -58,11 +58,11 @@ _KINDS: dict[type, Column] = {
 
 
 def kind_of_objects(source: Source, name: str, kind: Column) -> Column:
-    """Return the kind of a column of objects if all are dates, times, durations or decimals; else ``kind``.
+    """Return the kind of a column of objects if all are dates, times, durations or numbers; else ``kind``.
 
     A column of text type becomes moments if all its texts are moments.  Texts in a column of any objects stay texts,
-    unless they have a format: the release would write Python moments there.  A column whose type binds no value, such as
-    SQLite's, becomes numbers if all its values are numbers.
+    unless they have a format: the release would write Python moments there.  A column whose type binds no value, as of
+    objects or of SQLite, becomes numbers if all its values are numbers.
     """
     unbound = isinstance(source, _Unbound) and source.is_untyped(name)
     if not unbound and (not isinstance(kind, Categorical) or kind.levels is not None):
@@ -75,7 +75,8 @@ def kind_of_objects(source: Source, name: str, kind: Column) -> Column:
             rows = np.bincount(codes[codes >= 0], minlength=len(values)).tolist()
             levels.update({level: count for level, count in zip(values, rows, strict=True) if count})
     types = {type(level) for level in levels}
-    if unbound and types and types <= {int, float}:
+    huge = types <= {int, float} and any(2**62 <= abs(level) < math.inf for level in levels)
+    if (unbound or isinstance(kind, Untyped)) and types and types <= {int, float} and not huge:
         return Integer() if types == {int} else Continuous()
     if unbound and not isinstance(kind, Categorical):
         if types != {str}:
@@ -88,10 +89,14 @@ def kind_of_objects(source: Source, name: str, kind: Column) -> Column:
         if isinstance(kind, Untyped):
             return kind
         return kind_of_moments(levels) if all(map(_DAY.match, levels)) and all(map(is_moment, levels)) else kind
-    if types == {PythonDecimal}:
-        decimals = max(max(0, -int(level.as_tuple().exponent)) for level in levels if level.is_finite())
-        return Decimal(decimals=decimals) if decimals <= MOST_DECIMALS else Continuous()
-    return _KINDS[types.pop()] if len(types) == 1 and types <= set(_KINDS) else kind
+    if PythonDecimal in types and types <= {PythonDecimal, int, float}:
+        exact = [level for level in levels if isinstance(level, PythonDecimal) and level.is_finite()]
+        decimals = max((max(0, -int(level.as_tuple().exponent)) for level in exact), default=0)
+        return Decimal(decimals=decimals) if decimals <= MOST_DECIMALS and float not in types else Continuous()
+    kinds = {_KINDS.get(one) for one in types}
+    if kinds == {_KINDS[dt.date], _KINDS[dt.datetime]}:  # a day among moments is its midnight
+        return _KINDS[dt.datetime]
+    return kinds.pop() or kind if len(kinds) == 1 else kind
 
 
 def is_usual(kind: Column) -> bool:

@@ -244,7 +244,9 @@ def _types_of(frame: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> nw.Schema:
 def _check_names(names: list[object]) -> None:
     """Raise DataError unless all column names are texts and different."""
     if not all(isinstance(name, str) for name in names):
-        raise DataError("column names must be texts: rename the columns, for example with table.columns.astype(str)")
+        raise DataError(
+            "column names must be texts: rename the columns, for example by [str(name) for name in table.columns]"
+        )
     repeated = sorted({str(name) for name in names if names.count(name) > 1})
     if repeated:
         raise DataError(f"column {repeated[0]!r} occurs more than once: rename or drop the other columns of this name")

@@ -21,10 +21,25 @@ CLOCKS = [dt.time(8, 30), dt.time(17, 45), None] * 20
 DAYS = [dt.date(2020, 5, 2), dt.date(2021, 3, 1), None] * 20
 PRICES = [Decimal("1.25"), Decimal("99.50"), None] * 20
 LENGTHS = [dt.timedelta(seconds=5), dt.timedelta(hours=2), None] * 20
+QUARTERS = [one / 4 for one in range(1, 400)]
+MOMENT = dt.datetime.fromisoformat("2020-05-03 17:00")
+
+
+def objects(*values):
+    return pd.DataFrame({"x": pd.Series([*values, None] * 20, dtype=object)})
+
+
 TABLES = {
     "pandas time": (pd.DataFrame({"x": pd.Series(CLOCKS, dtype=object)}), "time"),
     "pandas date": (pd.DataFrame({"x": pd.Series(DAYS, dtype=object)}), "datetime"),
     "pandas decimal": (pd.DataFrame({"x": pd.Series(PRICES, dtype=object)}), "decimal"),
+    "pandas whole numbers": (objects(*range(200)), "integer"),
+    "pandas whole and real numbers": (objects(*range(100), *QUARTERS), "continuous"),
+    "pandas whole numbers and decimals": (objects(*range(200), Decimal("1.5")), "decimal"),
+    "pandas real numbers and decimals": (objects(*QUARTERS, Decimal("1.5")), "continuous"),
+    "pandas days and moments": (objects(dt.date(2020, 5, 2), MOMENT), "datetime"),
+    "pandas two kinds of moments": (objects(pd.Timestamp("2020-05-02 15:00"), MOMENT), "datetime"),
+    "pandas two kinds of lengths": (objects(pd.Timedelta(hours=5), dt.timedelta(hours=7)), "duration"),
     "pandas length": (pd.DataFrame({"x": pd.Series(LENGTHS, dtype=object)}), "duration"),
     "arrow time64": (pa.table({"x": pa.array(CLOCKS, pa.time64("us"))}), "time"),
     "arrow time32": (pa.table({"x": pa.array(CLOCKS, pa.time32("s"))}), "time"),

@@ -301,7 +301,7 @@ def test_numbers_are_read_without_a_copy():
         (pd.Series([1]), "not of type Series"),
         (
             pd.DataFrame([[1]]),
-            "column names must be texts: rename the columns, for example with table.columns.astype(str)",
+            "column names must be texts: rename the columns, for example by [str(name) for name in table.columns]",
         ),
         (
             pd.DataFrame([[1, 2]], columns=["a", "a"]),
