@@ -420,8 +420,9 @@ def unmeasured_correlation_errors(bootstrap: Bootstrap, columns: Sequence[int]) 
 
     Let z and w be the standardised values of two columns.  Suppose that a table differs from the model's by rho z w
     times the product of its margins.  Then its correlation differs by rho, and its L1 distance is rho E|z| E|w|. So the
-    screened distance, divided by E|z| E|w|, bounds the error of the correlation; the bound is at most 1.  Where nothing
-    was measured of any relation, a correlation may be anything from -1 to 1.
+    screened distance, divided by E|z| E|w|, bounds the error of the correlation; the bound is at most 1.  The standard
+    error is the fraction `CORRELATION_STDDEV` of the bound.  Where nothing was measured of any relation, a correlation
+    may be anything from -1 to 1.
     """
     direct, found = bootstrap.direct, np.zeros((len(columns), len(columns)))
     places = [direct.place(column) for column in columns]

@@ -253,7 +253,7 @@ class GLSEstimates:
     def tells_relations(self) -> bool:
         """Return whether any noisy answer is about more than one column.
 
-        If none is, the release says nothing of how columns are related, whatever its model assumes.
+        If none is, noisy answers hold nothing on how columns are related, whatever the model assumes.
         """
         for measured in self.measurements:
             if measured.row_count is not None or measured.domain is None:

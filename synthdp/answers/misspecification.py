@@ -269,7 +269,9 @@ class Misspecification:
     def of(cls, direct: GLSEstimates) -> Misspecification:
         """Return the assumed strengths of unmeasured relations, derived from a release's noisy scores and tables.
 
-        A pair's strength is what its estimated distance from independence exceeds the model's by.
+        A pair's strength is the root of the difference of two squares: its estimated distance from independence, and
+        the model's.  It is at least the fraction `WITHIN` of the larger distance.  This least strength holds for a
+        measured pair whose distance is larger in the model.
         """
         d = len(direct.model.domain)
         strengths = np.zeros((d, d))

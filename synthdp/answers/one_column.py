@@ -30,10 +30,10 @@ def quantile_intervals(
 ) -> tuple[FloatArray, ...]:
     """Return quantiles of a column and the ends of their 95 % intervals, (q,) each.
 
-    An interval reaches from the first to the last value at which the noisy distribution function is within 1.96 of its
-    standard errors of the probability (Woodruff 1952).  The standard error is computed at each value.  So the interval
-    covers the truth even if the noise is far larger than the number of rows below.  Quantiles and ends are values of
-    the column, so intervals of columns with few values cover the truth more often than 95 %.
+    An interval reaches from the first to the last value at which the noisy distribution function is near the
+    probability.  Near is within 1.96 of its standard errors (Woodruff 1952), which are computed at each value.  So the
+    interval covers the truth even if the noise is far larger than the number of rows below.  Quantiles and ends are
+    values of the column, so intervals of columns with few values cover the truth more often than 95 %.
 
     Parameters
     ----------

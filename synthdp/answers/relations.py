@@ -182,7 +182,6 @@ class Relations:
             Names of k columns.
         matrix
             (k, k) associations of the columns in synthetic rows.
-
         """
         tests = max(1, sum(map(len, self.evidence.values())))
         places = dict(zip(names, self.model.domain.index(*names), strict=True))

@@ -185,10 +185,10 @@ def farthest(
     function: Callable[[FloatArray], FloatArray],
     estimate: FloatArray,
 ) -> FloatArray:
-    """Return how far an answer is from ``estimate``, (answers,), under strongest relations of the columns, of those tried.
+    """Return how far an answer is from ``estimate``, (answers,), under the strongest relations that are tried.
 
-    For a share or a count of a conjunction of conditions on single columns these are Fréchet's bounds, and for two columns
-    the extreme correlation and the extreme means of groups, up to what is inside of a coarse bin.
+    For a share or a count of a conjunction of conditions on single columns these are Fréchet's bounds.  For two columns
+    they are the extreme correlation and the extreme means of groups, up to relations inside coarse bins.
 
     Parameters
     ----------

@@ -541,7 +541,8 @@ class Curator:
         """Find undeclared bounds and levels of several tables under noise, and complete their schemas with them.
 
         Each table with undeclared columns is treated as by `discover`, but only one row of each person is read.  One
-        person may have rows in all tables, so the losses of the tables add up.
+        person may have rows in all tables, so the losses of the tables add up.  If the discovery of a table fails after
+        something was spent, its columns are as if nothing was found, and a note says so.
 
         Costs at most ``spend`` for this curator's neighbours, divided over the tables by their undeclared columns.
 
@@ -698,7 +699,7 @@ class Curator:
         if self._ends is None:
             raise PrivacyError(
                 "give_up() returns what is left of an account's budget to the curator that opened the account: "
-                "call give_up() on the result of Curator.account()"
+                "call give_up() on the result of Curator.open_account()"
             )
         early, ledger, entry = self._ends
         with self._vault.turn():

@@ -238,7 +238,8 @@ def discover(
     column first gets a histogram of its values' types.
 
     A column without a finding is left out.  If ``takes`` refuses the schema without it, or if no column would be left,
-    it stays with placeholder values.
+    it stays with placeholder values.  If a question fails after others were answered, its column counts as one without
+    a finding, and a note says so: the answers are paid for.
 
     Costs at most ``loss``, in equal parts for all undeclared columns of one kind, for the table's neighbours.
 

@@ -85,9 +85,9 @@ def except_heaps(values: FloatArray, heaps: Sequence[float]) -> FloatArray:
 
 
 def _are_far(seen: Sequence[float], counts: NoisyCounts) -> list[float]:
-    """Return which of the values ``seen`` lie far from the range of the other numbers; () if no number is significant.
+    """Return which of the values ``seen`` lie far from the range of the other numbers, so that they are special values.
 
-    ``counts`` holds noisy counts of the other numbers by powers of two.
+    ``counts`` holds noisy counts of the other numbers by powers of two.  If none is significant, no value is far.
     """
     found = coarse_range(counts)
     if found is None:

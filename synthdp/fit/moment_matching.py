@@ -60,17 +60,17 @@ class Tilt(NamedTuple):
 class MomentMatching:
     """Weights rows so that their mean products approach noisy ones: each gets the factor exp(coefficients · products).
 
-    Minimises log Z - coefficients · means + the sum of ridge / 2 · coefficients². The ridge of a question is the
-    variance of its noise over its signal's, times its products': a coefficient is about a gap over that variance.  The
-    signal is estimated from the gaps between the noisy means and the untilted rows'; a question whose gaps are no
-    larger than noise is left out.
+    Minimises log Z - coefficients · means + the sum of ridge / 2 · coefficients².  A ridge is the ratio of noise
+    variance to signal variance of its question, times the variance of its product over the rows.  A larger ridge trusts
+    the noisy mean less.  The signal is estimated from the gaps between the noisy means and the means of the untilted
+    rows.  A question is left out if its gaps are no larger than noise.
 
     Parameters
     ----------
     target
-        (k,) the noisy means of all questions that are heard.
+        (k,) the noisy means of all questions that are not left out.
     ridge
-        (k,) as above.
+        (k,) ridges of the coefficients.
     products
         Clipped products per row of each question.
     slope_products
@@ -84,7 +84,7 @@ class MomentMatching:
 
     @classmethod
     def of(cls, questions: Sequence[NoisyProducts], codes: Codes, weights: FloatArray) -> MomentMatching | None:
-        """Prepare the matching of weighted rows to noisy means; None where all that is heard is noise.
+        """Prepare the matching of weighted rows to noisy means; ``None`` if noise explains the gaps of all questions.
 
         Parameters
         ----------

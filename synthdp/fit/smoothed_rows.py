@@ -198,9 +198,9 @@ def _tree(pairs: Mapping[Clique, _Pair], shape: Shape, base: list[Clique]) -> li
 def _share_of_rows(rows: IntArray, held_out: IntArray, model: SmoothedRows, shape: Shape, rng: Generator) -> float:
     """Return the weight, 0 to 1, of the public rows themselves, beside the model's, that predicts held-out rows best.
 
-    It is found by least squares over some tables of three columns, and is 0 where no pair is related or there is no
-    such table. A cell weighs the less the more rows it has, as the square root: this is between squares, in which few
-    cells count, and multiples of chance, in which all do.
+    It is found by least squares over some tables of three columns.  It is 0 if no pair is related or there is no such
+    table.  A cell's weight is one over the root of its expected rows.  This is between squares, in which few cells
+    count, and multiples of chance, in which all do.
     """
     triples = [c for c in itertools.combinations(range(len(shape)), 3) if table_size(shape, c) <= MOST_CELLS]
     if not triples or not model.related or not len(held_out):

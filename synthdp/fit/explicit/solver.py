@@ -54,7 +54,7 @@ class FitResult:
     pivots
         Steps of the simplex, over all programs.
     reason
-        A sentence about what a linear program failed of, and what is released instead; empty if none failed.
+        A sentence on why a linear program failed, and on what is released instead; empty if none failed.
     """
 
     weights: Weights
