@@ -28,7 +28,7 @@ from synthdp.schema.columns import Column, Identifier
 from synthdp.schema.schema import Schema
 from synthdp.tables.dataframe import FrameSource
 from synthdp.tables.resolve import infer_schema, source_of
-from synthdp.tables.source import CheckedSource, EncodingSource, Source, SummingSource
+from synthdp.tables.source import CheckedSource, EncodingSource, Source, SummingSource, check_present
 
 CACHED_DOMAINS = 4
 """Domains (binnings of the columns) whose encoded rows are kept, so that the next query need not encode them again.  A
@@ -331,13 +331,7 @@ def check_columns(source: Source, schema: Schema) -> tuple[str, ...]:
     DataError
         Naming the first missing column.
     """
-    missing = [name for name in schema if name not in source.names]
-    if missing:
-        # The table's own names are not quoted: in a file without a header they are its first row.
-        raise DataError(
-            f"column {missing[0]!r} is missing from the table: add it, or leave it out of the schema, which has: "
-            f"{', '.join(schema)}"
-        )
+    check_present(source, schema)
     return tuple(name for name in source.names if name not in schema.outputs)
 
 

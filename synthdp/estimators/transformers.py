@@ -30,6 +30,7 @@ from synthdp.schema.columns import Continuous
 from synthdp.schema.schema import Schema, schema_given
 from synthdp.tables.dataframe import FrameSource
 from synthdp.tables.format import TableFormat
+from synthdp.tables.source import check_present
 
 
 class TrigonometricFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -127,7 +128,7 @@ class DomainDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
             X = checked_table(self, X, reset=True)
             self.schema_ = schema_given(self.schema)
         source = FrameSource(X)
-        _check_present(source, self.schema_)
+        check_present(source, self.schema_)
         self.format_ = TableFormat.of(source, self.schema_)
         self.domain_ = domain_of(self.schema_, bins=self.bins)
         return self
@@ -137,7 +138,7 @@ class DomainDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
         check_is_fitted(self)
         table = self._table(X)
         source = FrameSource(table)
-        _check_present(source, self.schema_)
+        check_present(source, self.schema_)
         raw = next(iter(source.blocks(self.schema_)))
         indices = {name: encode(column, raw[name]) for name, column in self.schema_.items()}
         return self.domain_.codes(indices).astype(np.int64, order="C")
@@ -193,17 +194,3 @@ def _seen_range(values: np.ndarray) -> Continuous:
     finite = values[np.isfinite(values)]
     low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
     return Continuous(low, high if high > low else low + 1.0, nullable=True)
-
-
-def _check_present(source: FrameSource, schema: Schema) -> None:
-    """Raise DataError if a column of the schema is missing in the table.
-
-    The message quotes no name of the table, because these may be private values.
-    """
-    missing = [name for name in schema if name not in source.names]
-    if missing:
-        # The table's own names are not quoted: in a file without a header they are its first row.
-        raise DataError(
-            f"column {missing[0]!r} is missing from the table: add it, or leave it out of the schema, which has: "
-            f"{', '.join(schema)}"
-        )

@@ -7,6 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from synthdp.arrays import AnyArray, GridIndices, Totals
 from synthdp.domain.encoder import RawColumn
+from synthdp.errors import DataError
 from synthdp.queries.protocol import Statistic
 from synthdp.schema.columns import Column
 from synthdp.schema.csv_format import CsvFormat
@@ -37,6 +38,25 @@ class Source(Protocol):
             Columns to read as labels, whatever they hold.
         """
         ...
+
+
+def check_present(source: Source, schema: Schema) -> None:
+    """Raise DataError if a column of a schema is missing from a table.
+
+    The message quotes no name of the table, because these may be private values.
+
+    Raises
+    ------
+    DataError
+        Naming the first missing column.
+    """
+    missing = [name for name in schema if name not in source.names]
+    if missing:
+        # The table's own names are not quoted: in a file without a header they are its first row.
+        raise DataError(
+            f"column {missing[0]!r} is missing from the table: add it, or leave it out of the schema, which has: "
+            f"{', '.join(schema)}"
+        )
 
 
 class ArrowTyped(Protocol):

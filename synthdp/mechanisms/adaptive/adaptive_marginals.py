@@ -28,7 +28,7 @@ from synthdp.mechanisms.adaptive.coarse_triples import measure_with_triples, tri
 from synthdp.mechanisms.adaptive.coarsening import group_target
 from synthdp.mechanisms.adaptive.column_tree import OneWay
 from synthdp.mechanisms.adaptive.declared_shapes import with_declared_shapes
-from synthdp.mechanisms.adaptive.energies import Relation, before_scores
+from synthdp.mechanisms.adaptive.energies import EstimatedRelation, before_scores
 from synthdp.mechanisms.adaptive.fitting import MODEL_SWEEPS, fit_distribution, fit_rows, fit_tree
 from synthdp.mechanisms.adaptive.knowledge import Knowledge, NothingPublic, Public
 from synthdp.mechanisms.adaptive.measuring import measure_interactions, measure_one_ways_again, measure_tables
@@ -283,7 +283,7 @@ class AdaptiveMarginals(HasPrivacyCost):
         triples = triples_that_matter(known, workload) if rounds else []
         if triples and len(rounds) > 1 and self.second_stage is None:
             rounds = ROUNDS_WITH_TRIPLES
-        related: dict[Clique, Relation] = {}
+        related: dict[Clique, EstimatedRelation] = {}
         limits = [known.left.share * part for part in rounds]
         pairs = sum(workload.weight(pair) > 0 for pair in itertools.combinations(range(len(known.domain)), 2))
         last = len(limits) - 1 + bool(known.places)

@@ -66,7 +66,7 @@ QUANTILES = ndtri((np.arange(20) + 0.5) / 20)
 over them.  A tolerance: steps of 5 %."""
 
 
-class Relation(NamedTuple):
+class EstimatedRelation(NamedTuple):
     """The estimated relation of some columns: the probability that there is none, and its strength if there is one.
 
     Parameters
@@ -109,7 +109,7 @@ def laws() -> FloatArray:
 
 def energies(
     scores: FloatArray, explained: FloatArray, stddev: float, *, total: float, columns: int, order: int = 2
-) -> list[Relation]:
+) -> list[EstimatedRelation]:
     """Estimate by empirical Bayes, from noisy scores, whether each candidate's columns are related and how strongly.
 
     Returns, for each candidate, the probability of no relation, and the mean distance in rows if there is a relation.
@@ -134,7 +134,7 @@ def energies(
     none = likelihoods.none(posterior)
     mass = ((posterior * (1 - NONE[:, None]) / likelihoods.either).sum(axis=1) @ laws()) * likelihoods.some
     distance = total * (mass @ DISTANCES) / np.maximum(mass.sum(axis=1), 1e-300)
-    return [Relation(*one) for one in zip(none.tolist(), distance.tolist(), strict=True)]
+    return [EstimatedRelation(*one) for one in zip(none.tolist(), distance.tolist(), strict=True)]
 
 
 def seen(distances: FloatArray, explained: FloatArray, stddev: float, *, total: float, columns: int) -> FloatArray:
@@ -211,12 +211,12 @@ def _posterior(likelihoods: _ScoreLikelihoods, columns: int, order: int) -> Floa
     return np.asarray(posterior / posterior.sum(), np.float64)
 
 
-def before_scores(total: float, columns: int) -> Relation:
+def before_scores(total: float, columns: int) -> EstimatedRelation:
     """Return the prior relation of a pair of columns that was never scored, for weighting its noisy product.
 
     The relation has the prior mean probability of no relation, and a typical distance in rows.
     """
-    return Relation(float(prior_of(columns, 2).sum(axis=1) @ NONE), TYPICAL[2] * total)
+    return EstimatedRelation(float(prior_of(columns, 2).sum(axis=1) @ NONE), TYPICAL[2] * total)
 
 
 def explained_by_chance(

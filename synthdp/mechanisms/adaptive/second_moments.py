@@ -19,7 +19,7 @@ from synthdp.curator import Curator
 from synthdp.domain.domain import Domain
 from synthdp.domain.refinement import Refinement
 from synthdp.fit.moment_matching import NoisyProducts
-from synthdp.mechanisms.adaptive.energies import Relation
+from synthdp.mechanisms.adaptive.energies import EstimatedRelation
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.workload import Workload
 from synthdp.queries.products import ClippedProducts, PairProducts, Products
@@ -105,7 +105,11 @@ def measure_second_moments(known: Knowledge, account: Curator, workload: Workloa
 
 
 def likely_products(
-    products: Sequence[NoisyProducts], related: Mapping[Clique, Relation], unknown: Relation, *, total: float
+    products: Sequence[NoisyProducts],
+    related: Mapping[Clique, EstimatedRelation],
+    unknown: EstimatedRelation,
+    *,
+    total: float,
 ) -> tuple[NoisyProducts, ...]:
     """Return the noisy products, each times the probability that its columns are related.
 

@@ -18,7 +18,7 @@ import numpy as np
 from synthdp.arrays import BoolArray, Clique, FloatArray, IntArray
 from synthdp.checks import check_number, check_whole
 from synthdp.distribution.junction_tree import TreePlanner
-from synthdp.mechanisms.adaptive.energies import MEAN_ABS, Relation
+from synthdp.mechanisms.adaptive.energies import MEAN_ABS, EstimatedRelation
 from synthdp.mechanisms.allocation import BudgetAllocation
 
 BATCHES = (1, 2, 3, 4, 6, 8, 11, 16, 22, 32, 45, 64, 100)
@@ -88,7 +88,7 @@ class Candidate:
     """
 
     clique: Clique
-    relation: Relation
+    relation: EstimatedRelation
     expected: FloatArray
     weight: float = 1.0
     level: int = 0

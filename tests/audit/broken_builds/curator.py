@@ -128,7 +128,7 @@ return self._spend(item, lambda _: found)
     Mutation(
         "an error names the table's own columns",
         "R9",
-        "private_table.check_columns",
+        "source.check_present",
         "', '.join(schema)",
         "', '.join(source.names)",
         ("tests/privacy/test_attacks.py::test_a_file_without_a_header_is_refused_without_a_value",),

@@ -13,7 +13,7 @@ from synthdp.fit.consistency import centred
 from synthdp.fit.listed_entropy import ListedEntropy
 from synthdp.fit.out_of_domain import merged_tables
 from synthdp.mechanisms.adaptive.coarse_triples import LEVEL, measure_with_triples, triples_that_matter
-from synthdp.mechanisms.adaptive.energies import Relation
+from synthdp.mechanisms.adaptive.energies import EstimatedRelation
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.adaptive.selection import Batch, Candidate, Planner
@@ -95,7 +95,7 @@ def measured(mu: float, parity: bool) -> tuple[sd.Curator, Knowledge, Knowledge]
     """Measure one pair that tells nothing beside the triples of the class."""
     account, known = known_of(sd.GaussianDP(mu), table(parity))
     expected, noise = np.full(36, ROWS / 36), known.noise_of_pair((0, 1), 1)
-    candidates = [Candidate((0, 1), Relation(0.0, 3000.0), expected, level=1, noise=noise)]
+    candidates = [Candidate((0, 1), EstimatedRelation(0.0, 3000.0), expected, level=1, noise=noise)]
     batch = Batch({(0, 1): 0.5}, {}, 3000.0, {(0, 1): 1})
     after = measure_with_triples(
         known,

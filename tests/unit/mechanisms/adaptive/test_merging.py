@@ -12,7 +12,7 @@ from synthdp.answers.direct import GLSEstimates
 from synthdp.domain.axis import Axis
 from synthdp.fit.consistency import centred
 from synthdp.fit.out_of_domain import merged_tables
-from synthdp.mechanisms.adaptive.energies import Relation
+from synthdp.mechanisms.adaptive.energies import EstimatedRelation
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.measuring import measure_tables
 from synthdp.mechanisms.adaptive.merging import merged_groups, with_merged
@@ -101,7 +101,7 @@ def test_the_cells_of_a_coarser_axis_are_found_and_those_of_a_crossing_one_are_n
 
 def test_merged_candidates_are_pairs_that_were_not_measured_and_that_have_fewer_cells_so():
     sizes = {(0, 1): 100, (0, 2): 20, (3, 4): 20, (1, 2): 20, (0, 1, 2): 500}
-    candidates = [Candidate(c, Relation(0.0, 100.0), np.full(k, 5.0)) for c, k in sizes.items()]
+    candidates = [Candidate(c, EstimatedRelation(0.0, 100.0), np.full(k, 5.0)) for c, k in sizes.items()]
     groups = [np.arange(10) // 5, np.arange(10) // 2, np.arange(2), np.arange(10), np.arange(2)]
     found = with_merged(
         candidates, lambda clique, _: tuple(groups[j] for j in clique), lambda _, level: 0.5 / level, [(0, 1)]
@@ -118,8 +118,8 @@ def test_merged_candidates_are_pairs_that_were_not_measured_and_that_have_fewer_
 def test_a_pair_gets_one_table_the_whole_one_where_that_pays(scale):
     """With little noise both pay, with much only few cells do."""
     budget = BudgetAllocation(sd.GaussianDP(scale), Adjacency(Neighbors.ADD_REMOVE, None, 1))
-    whole = Candidate((0, 1), Relation(0.0, 4000.0), np.full(400, 25.0))
-    merged = Candidate((0, 1), Relation(0.0, 3400.0), np.full(36, 10_000 / 36), level=1)
+    whole = Candidate((0, 1), EstimatedRelation(0.0, 4000.0), np.full(400, 25.0))
+    merged = Candidate((0, 1), EstimatedRelation(0.0, 3400.0), np.full(36, 10_000 / 36), level=1)
     batch = Planner().choose_next_tables([whole, merged], budget, share=0.5, base=[], shape=(20, 20))
     assert list(batch.shares) == [(0, 1)]
     assert batch.levels == {1.0: {}, 0.05: {(0, 1): 1}}[scale]
@@ -132,7 +132,10 @@ def test_a_merged_table_is_the_sum_of_the_whole_one_and_costs_what_the_batch_say
     asked = [((0, 1), known.coarser[0]), ((2, 3), known.domain), ((1, 3), known.domain)]
     candidates = [
         Candidate(
-            c, Relation(0.0, 1.0), np.ones(np.prod([domain.shape[j] for j in c])), level=int(domain is known.coarser[0])
+            c,
+            EstimatedRelation(0.0, 1.0),
+            np.ones(np.prod([domain.shape[j] for j in c])),
+            level=int(domain is known.coarser[0]),
         )
         for c, domain in asked
     ]
@@ -209,7 +212,7 @@ def test_interactions_alone_are_measured_where_noise_is_gaussian_and_no_column_h
 
 def test_less_noise_for_the_same_share_is_more_gain():
     loud, quiet = (
-        Candidate((0, 1), Relation(0.0, 900.0), np.full(36, 50.0), level=1, noise=noise, fresh=False)
+        Candidate((0, 1), EstimatedRelation(0.0, 900.0), np.full(36, 50.0), level=1, noise=noise, fresh=False)
         for noise in (1.0, 0.5)
     )
     assert quiet.gain(30.0) == pytest.approx(loud.gain(15.0))
@@ -217,7 +220,7 @@ def test_less_noise_for_the_same_share_is_more_gain():
 
 
 def test_a_pair_of_which_one_column_has_one_group_left_is_no_candidate():
-    whole = Candidate((0, 1), Relation(0.0, 100.0), np.full(100, 5.0))
+    whole = Candidate((0, 1), EstimatedRelation(0.0, 100.0), np.full(100, 5.0))
     groups = (np.zeros(10, int), np.arange(10) // 5)
     assert with_merged([whole], lambda *_: groups, lambda *_: 0.0, []) == [whole]
 

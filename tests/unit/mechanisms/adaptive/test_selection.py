@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 
 from synthdp.distribution.junction_tree import TreePlanner
 from synthdp.mechanisms.adaptive import selection
-from synthdp.mechanisms.adaptive.energies import MEAN_ABS, Relation
+from synthdp.mechanisms.adaptive.energies import MEAN_ABS, EstimatedRelation
 from synthdp.mechanisms.adaptive.selection import Candidate, Planner, divided
 from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.privacy.loss import GaussianDP, PureDP
@@ -23,7 +23,7 @@ SHAPE = (10, 10, 10, 10)
 
 
 def candidate(clique, error, *, cells=100, total=10_000.0, weight=1.0):
-    return Candidate(clique, Relation(0.0, error), np.full(cells, total / cells), weight, fresh=False)
+    return Candidate(clique, EstimatedRelation(0.0, error), np.full(cells, total / cells), weight, fresh=False)
 
 
 def chosen(candidates, *, budget=BUDGETS["gaussian"], share=0.5, base=(), shape=SHAPE, **limits):
@@ -32,7 +32,7 @@ def chosen(candidates, *, budget=BUDGETS["gaussian"], share=0.5, base=(), shape=
 
 @pytest.mark.parametrize("budget", BUDGETS.values(), ids=BUDGETS)
 def test_shares_add_up_and_nothing_without_gain_is_taken(budget):
-    unlikely = Candidate((2, 3), Relation(0.8, 5000.0), np.full(100, 100.0))
+    unlikely = Candidate((2, 3), EstimatedRelation(0.8, 5000.0), np.full(100, 100.0))
     candidates = [candidate((0, 1), 5000.0), candidate((1, 2), 3000.0), unlikely]
     batch = chosen(candidates, budget=budget, share=0.3)
     assert set(batch.shares) == {(0, 1), (1, 2)}
@@ -41,7 +41,7 @@ def test_shares_add_up_and_nothing_without_gain_is_taken(budget):
 
 
 def test_an_empty_batch_where_no_relation_is_likely():
-    batch = chosen([Candidate((0, 1), Relation(0.6, 5000.0), np.full(100, 100.0))])
+    batch = chosen([Candidate((0, 1), EstimatedRelation(0.6, 5000.0), np.full(100, 100.0))])
     assert batch.shares == {}
     assert batch.gain == 0
 
@@ -96,7 +96,7 @@ def test_weight_decides_between_equal_candidates():
 
 def test_a_column_of_which_no_relation_is_likely_keeps_nothing_from_the_others():
     some = [candidate((0, 1), 6000.0), candidate((1, 2), 5000.0), candidate((0, 2), 4000.0)]
-    batch = chosen([*some, Candidate((2, 3), Relation(0.9, 6000.0), np.full(100, 100.0))])
+    batch = chosen([*some, Candidate((2, 3), EstimatedRelation(0.9, 6000.0), np.full(100, 100.0))])
     assert set(batch.shares) == {(0, 1), (1, 2), (0, 2)}
 
 
@@ -111,7 +111,9 @@ def test_many_candidates_gain_together_what_each_gains(monkeypatch):
     monkeypatch.setattr(selection, "FEW_CELLS", 20)  # so that some are asked one by one
     rng = np.random.default_rng(0)
     some = [
-        Candidate((0, i), Relation(rng.random(), 50 * rng.random()), 20 * rng.random(k), noise=noise, margins=3.0)
+        Candidate(
+            (0, i), EstimatedRelation(rng.random(), 50 * rng.random()), 20 * rng.random(k), noise=noise, margins=3.0
+        )
         for i, (k, noise) in enumerate([(4, 1.0), (30, 0.7), (20, 0.6), (1, 1.0), (25, 1.0)], 1)
     ]
     for stddev in (0.1, 4.0, 60.0):
@@ -132,18 +134,20 @@ def test_the_gain_is_what_the_best_linear_estimate_takes_off_the_error():
 
 
 def test_what_may_be_no_relation_gains_in_proportion():
-    sure, doubtful = (Candidate((0, 1), Relation(none, 900.0), np.full(100, 50.0)) for none in (0.0, 0.25))
+    sure, doubtful = (Candidate((0, 1), EstimatedRelation(none, 900.0), np.full(100, 50.0)) for none in (0.0, 0.25))
     assert doubtful.gain(3.0) == pytest.approx(0.75 * sure.gain(3.0))
 
 
 def test_what_chance_moves_counts_where_the_model_does_not_have_it():
-    known, fresh = (Candidate((0, 1), Relation(0.0, 0.01), np.full(100, 50.0), fresh=fresh) for fresh in (False, True))
+    known, fresh = (
+        Candidate((0, 1), EstimatedRelation(0.0, 0.01), np.full(100, 50.0), fresh=fresh) for fresh in (False, True)
+    )
     assert fresh.gain(1e-6) - known.gain(1e-6) == pytest.approx(MEAN_ABS * np.sqrt(50.0) * 100, rel=1e-3)
 
 
 def test_errors_of_margins_count_for_tables_alone():
     table, interaction = (
-        Candidate((0, 1), Relation(0.0, 300.0), np.full(4, 50.0), noise=noise, margins=75.0**2, fresh=False)
+        Candidate((0, 1), EstimatedRelation(0.0, 300.0), np.full(4, 50.0), noise=noise, margins=75.0**2, fresh=False)
         for noise in (1.0, 0.5)
     )
     assert interaction.gain(1e-9) == pytest.approx(300.0)
@@ -153,8 +157,8 @@ def test_errors_of_margins_count_for_tables_alone():
 def test_a_whole_table_comes_before_merged_groups_where_it_pays_however_its_errors_lie():
     """A diagonal shows as much over merged groups as a smooth relation, and has nothing of either inside them."""
     for distance, levels in ((5300.0, {}), (1500.0, {(0, 1): 1})):
-        whole = Candidate((0, 1), Relation(0.0, distance), np.full(4096, 6000 / 4096))
-        merged = Candidate((0, 1), Relation(0.0, 0.85 * distance), np.full(36, 6000 / 36), level=1)
+        whole = Candidate((0, 1), EstimatedRelation(0.0, distance), np.full(4096, 6000 / 4096))
+        merged = Candidate((0, 1), EstimatedRelation(0.0, 0.85 * distance), np.full(36, 6000 / 36), level=1)
         assert merged.gain(8.0) > whole.gain(8.0)
         assert chosen([whole, merged], shape=(64, 64, 2, 2)).levels == levels
 
