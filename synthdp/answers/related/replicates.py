@@ -50,8 +50,9 @@ MOST_TRIPLES = 40
 """Largest number of random relations of three attributes in each replicate.  A safety limit of time."""
 
 UNEVEN = 0.2
-"""Stddev of an additional random slope inside a bin: the relative change of the density from the bin's middle to its end.
-A larger value widens the intervals of sums and means of numbers in wide bins.  Tuned; not measured."""
+"""Stddev of an additional random slope inside a bin: the relative change of the density from the bin's middle to its
+end.  A larger value widens the intervals of sums and means of numbers in wide bins.  Tuned: half and twice of it change
+widths of intervals of two panels by -.1 and +.3 % (docs/benchmarks/constants.md)."""
 
 _TINY = 1e-30
 """Smallest weight of a person, so that no logarithm or division fails.  A numerical tolerance."""
