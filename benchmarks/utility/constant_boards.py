@@ -66,7 +66,7 @@ FRESH: dict[str, tuple[str, str, int | tuple[str, ...], int]] = {
         ("dvcat", "airbag", "seatbelt", "frontal", "sex", "ageOFocc", "yearVeh", "occRole", "injSeverity"), 30_000,
     ),
     "few_of_credit": ("modeldata", "credit_data", 14, 400), "few_of_schools": ("wooldridge", "catholic", 13, 400),
-    "heart": ("DAAG", "monica", 12, 6000), "credit": ("modeldata", "credit_data", 14, 5000),
+    "credit": ("modeldata", "credit_data", 14, 5000),
     "loans": (
         "openintro", "loans_full_schema",
         ("emp_length", "homeownership", "annual_income", "debt_to_income", "months_since_last_delinq", "loan_amount",
@@ -75,6 +75,8 @@ FRESH: dict[str, tuple[str, str, int | tuple[str, ...], int]] = {
     "values": ("carData", "WVS", 6, 5000), "aids": ("MASS", "Aids2", ("sex", "death", "status", "T.categ", "age"), 3000),
     "schools": ("wooldridge", "catholic", ("read12", "math12", "motheduc", "fatheduc", "lfaminc"), 6000),
     "earnings": ("DAAG", "cps1", ("age", "educ", "re74", "re75", "re78"), 6000),
+    "labour": ("wooldridge", "labsup", ("age", "agefstm", "weeks", "hours", "educ"), 6000),
+    "households": ("COUNT", "rwm1984", ("docvis", "hospvis", "age", "hhninc", "educ"), 3800),
     "heads": ("DAAG", "headInjury", 11, 3000),
     "habits": ("openintro", "yrbss", ("gender", "helmet_12m", "age", "race"), 9000),
     "helmets": ("openintro", "yrbss", ("gender", "helmet_12m"), 9000),
@@ -414,6 +416,7 @@ def mechanism_of(board: str) -> Any:
     """Return the mechanism of a board."""
     return {
         "l1": sd.L1Fit, "trigonometric": lambda: sd.L1Fit(basis="trigonometric"), "product": sd.SmoothSynthesis,
+        "smooth": sd.SmoothSynthesis,
         "practical": lambda: sd.SmoothSynthesis(variant="practical"), "mwem": lambda: sd.MWEM(rounds=10),
         "fourier": sd.FourierMarginals, "net": sd.NetMechanism,
         "listed": sd.AdaptiveMarginals, "automatic": sd.Automatic, "wide": sd.AdaptiveMarginals,
@@ -424,12 +427,12 @@ def by_mechanism(cell: Cell, seed: int) -> tuple[dict[str, float], str]:
     """Release a table by a mechanism of its own; what is missing is out of domain for the works."""
     real = start(cell.table)
     complete = real.dropna().reset_index(drop=True)
-    works = cell.board in ("product", "practical", "mwem", "fourier", "net")
+    works = cell.board in ("product", "smooth", "practical", "mwem", "fourier", "net")
     schema = schema_of(complete if works else real)
     with same_noise(seed):
         curator = sd.Curator(real, schema=schema, budget=sd.ApproxDP(cell.epsilon, DELTA))
         made = mechanism_of(cell.board).release(curator, random_state=seed).sample(len(real), random_state=seed)
-    if cell.board in ("product", "practical"):
+    if cell.board in ("product", "smooth", "practical"):
         return smooth_errors(complete, made), digest(made)
     return errors_of(complete if works else real, made, schema), digest(made)
 
@@ -584,6 +587,7 @@ BOARDS: dict[str, tuple[Callable[[Cell, int], tuple[dict[str, float], str]], tup
     "trigonometric": (by_mechanism, ("values", "aids")),
     "listed": (by_mechanism, ("heads", "values")),
     "product": (by_mechanism, ("schools", "earnings")),
+    "smooth": (by_mechanism, ("labour", "households")),
     "practical": (by_mechanism, ("schools", "earnings")),
     "mwem": (by_mechanism, ("habits",)),
     "fourier": (by_mechanism, ("habits",)),

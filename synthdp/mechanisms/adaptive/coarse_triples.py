@@ -36,7 +36,8 @@ Derived: one more than the level of pairs."""
 
 GROUPS = (3, 8)
 """Fewest and most merged bins of a column in a table of three columns.  More bins show finer relations; fewer bins have
-better filled cells.  Tuned (no sweep is on record); the upper one also limits the time."""
+better filled cells.  Tuned: half and twice of them change the three-way error of two tables of many rows by -.1 and 0 %
+(docs/benchmarks/constants.md); the upper one also limits the time."""
 
 MOST_LEVELS = 12
 """Most bins, in a table of three columns, of the target column, or, without a target, of each categorical column.  A
@@ -44,8 +45,9 @@ safety limit of the table's number of cells."""
 
 FILLED = 3.5
 """Rows in an average cell of a triple's table, in stddevs of its noise if all triples were measured.  It determines the
-number of merged bins per column.  A larger value makes fewer bins, which noise hides less and which show less.  Tuned;
-no sweep is on record."""
+number of merged bins per column.  A larger value makes fewer bins, which noise hides less and which show less.  Tuned:
+half and twice of it change the three-way error of two tables of many rows by +.1 and -.2 %
+(docs/benchmarks/constants.md)."""
 
 SCORE_NOISE = 0.02
 """Standard deviation aimed at in the noisy score of a triple, as a fraction of the rows.  A smaller one finds weaker
@@ -61,10 +63,10 @@ error of three tables with a target by 0 and +.1 % (docs/benchmarks/constants.md
 """
 
 RESERVE = 0.5
-"""Fraction of the last batch's budget that is held back until triples are scored.  It then goes to the triples that
-pay, or to measuring the batch's tables once more.  More leaves more for triples, but scores them against a noisier
-model.  Tuned; not measured.
-"""
+"""Fraction of the last batch's budget that is held back until triples are scored.  It then goes to the triples that pay,
+or to measuring the batch's tables once more.  More leaves more for triples, but scores them against a noisier model.
+Tuned: half and twice of it change the three-way error of two tables of many rows by +.2 and +6.0 %
+(docs/benchmarks/constants.md)."""
 
 
 def triples_that_matter(known: Knowledge, workload: Workload) -> list[Clique]:
