@@ -95,7 +95,7 @@ def file_system_check(folder: Path, mounts: str = "/proc/self/mounts") -> Check:
 def _file_system(folder: Path, mounts: str) -> str | None:
     """Return the type of a folder's file system from Linux's list of mounts, None if there is no list.
 
-    The longest mount point above the folder counts.
+    The longest mount point above the folder counts.  Over a network, and in memory, a ledger does not last.
     """
     try:
         lines = Path(mounts).read_text(encoding="utf-8", errors="replace").splitlines()

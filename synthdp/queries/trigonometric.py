@@ -142,7 +142,11 @@ class TensorBasis(LinearFamily):
         return RecordBounds.of(one, self.swap)
 
     def real_features(self, codes: Codes) -> FloatArray:
-        """Return the terms of each row as real numbers in [-1, 1], (n, k), before they are rounded."""
+        """Return the terms of each row as real numbers in [-1, 1], (n, k), before they are rounded.
+
+        Weights are fitted with these terms; private rows are summed by the rounded terms, because exact noise needs
+        whole numbers.
+        """
         values = {
             factor: table[codes[:, j]] for j, tables in enumerate(self._tables) for factor, table in tables.items()
         }

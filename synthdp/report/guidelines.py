@@ -180,7 +180,7 @@ class About:
 
 
 SECTORS = ("Technology", "Healthcare", "Education", "Government", "Energy", "Finance")
-"""The sectors of the registry."""
+"""The sectors that the registry of OpenDP and NIST distinguishes; `registry_entry` writes one of them."""
 
 
 LABEL_SCHEMA = "privacy-label.schema.json"

@@ -370,7 +370,10 @@ def _check_numbers(column: Continuous | Integer, where: str) -> None:
 
 
 def _store_numbers(column: Continuous | Integer) -> None:
-    """Replace settings of a new column by plain Python values, and add the numbers of ``words`` to its special values."""
+    """Replace settings of a new column by plain Python values, and add the numbers of ``words`` to its special values.
+
+    NumPy's numbers would not fit into a schema file, and a word has its number on the grid only as a special value.
+    """
     words = words_as_pairs(column.words)
     special = values_as_tuple("special", column.special)
     object.__setattr__(column, "words", words)

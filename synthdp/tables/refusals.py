@@ -82,6 +82,7 @@ _OTHER_TYPE = (
     "a synthetic value does not fit the type of its column in the database: give the column a type that holds the values "
     "which the schema declares, or declare such values, for example a pattern of UUIDs"
 )
+"""The error message for a value that does not fit its column's type in the database."""
 _WRITE_STATES = {
     "22": _OTHER_TYPE,
     "42804": _OTHER_TYPE,

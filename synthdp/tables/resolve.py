@@ -21,7 +21,10 @@ class _Typed(Source, Protocol):
         ...
 
     def can_hold(self, label: Categorical, name: str) -> bool:
-        """Return whether a column's type can hold the one level of ``label``."""
+        """Return whether a column's type can hold the only level of ``label``, which is its label for other values.
+
+        A schema made from types has that label only if it can be written into the synthetic table.
+        """
         ...
 
 

@@ -301,7 +301,11 @@ class ChebyshevTensor(LinearFamily):
         return ones
 
     def real_features(self, codes: Codes) -> FloatArray:
-        """Return the unrounded terms of each row, (n, k), in C order of the degrees."""
+        """Return the unrounded terms of each row, (n, k) numbers in [-1, 1], in C order of the degrees.
+
+        Weights are fitted with these terms.  Private rows are summed by the rounded `features`, because exact noise
+        needs whole numbers.
+        """
         product = np.ones((len(codes), 1))
         for j, points in enumerate(self._points):
             factor = chebyshev_table(points[codes[:, j]], self.t)
