@@ -89,7 +89,7 @@ class Expectations:
 
     @classmethod
     def of(cls, model: Histories) -> Expectations:
-        """Return expectations that are all 0, with the shapes of a model's tables."""
+        """Return expectations that are all 0, with the shapes of a model's tables; drawing rows adds to them."""
         return cls(
             {key: np.zeros(one.base.shape) for key, one in model.conditionals.items()},
             {key: [np.zeros(f.theta.shape) for f in one.factors] for key, one in model.conditionals.items()},

@@ -409,7 +409,7 @@ class L1Fit(HasPrivacyCost):
         return TensorBasis(domain, tuple(terms))
 
     def _progress(self, stage: str, done: int) -> None:
-        """Call the progress callback: a stage begins, after ``done`` of three."""
+        """Call the progress callback when a stage begins, after ``done`` of three; a user sees how far the fit is."""
         self.on_progress(Progress(stage=stage, done=done, total=3))
 
 

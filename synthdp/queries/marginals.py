@@ -311,7 +311,7 @@ class Marginals(LinearFamily):
         return frozen(np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64))
 
     def cells(self, codes: Codes) -> IntArray:
-        """Return the position in the answers of each row's cell in every table, (n, c)."""
+        """Return the position in the answers of each row's cell in every table, (n, c), where `features` are 1."""
         flat = [self.domain.ravel(codes, clique) for clique in self.cliques]
         return np.column_stack(flat) + self.offsets[:-1]
 

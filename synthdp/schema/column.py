@@ -217,7 +217,10 @@ class Column(ABC):
 
     @abstractmethod
     def example(self) -> Self:
-        """Return this column with all bounds or levels filled in arbitrarily, where only the kind of values matters."""
+        """Return this column with arbitrary bounds or levels in place of undeclared ones.
+
+        Before discovery it tells which type of the output, such as a pandas dtype, suits the column.
+        """
 
     @abstractmethod
     def in_words(self) -> str:

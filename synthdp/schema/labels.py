@@ -192,7 +192,7 @@ class Categorical(Known):
             raise SchemaError(f"{where}: {wrong}")
 
     def example(self) -> Self:
-        """Return the column with one arbitrary level if none is declared, where only the kind of values matters.
+        """Return the column with one arbitrary level if none is declared, to find the output type that suits it.
 
         The level 0 suits types of texts, numbers and booleans, but not of moments, whose levels could not be discovered
         either.

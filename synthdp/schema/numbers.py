@@ -185,7 +185,7 @@ class Continuous(Known):
         check_spacing(self.lower, self.upper, self.decimals, self.step, where)
 
     def example(self) -> Self:
-        """Return the column with arbitrary bounds if none are declared, where only the kind of values matters."""
+        """Return the column with arbitrary bounds if none are declared, to find the output type that suits it."""
         return self if self.is_complete else replace(self, lower=0, upper=1 if self.step is None else self.step)
 
     def with_bounds(self, lower: float, upper: float) -> Continuous:
@@ -307,7 +307,7 @@ class Integer(Known):
         check_spacing(self.lower, self.upper, None, self.step, where)
 
     def example(self) -> Self:
-        """Return the column with arbitrary bounds if none are declared, where only the kind of values matters."""
+        """Return the column with arbitrary bounds if none are declared, to find the output type that suits it."""
         return self if self.is_complete else replace(self, lower=0, upper=self.step or 1)
 
     def with_bounds(self, lower: float, upper: float) -> Integer:

@@ -107,7 +107,7 @@ class Datetime(Known):
             raise SchemaError(f"{where}: zone is given, so format ({self.format!r}) must contain %z")
 
     def example(self) -> Self:
-        """Return the column with arbitrary bounds if none are declared, where only the kind of values matters."""
+        """Return the column with arbitrary bounds if none are declared, to find the output type that suits it."""
         return self if self.is_complete else replace(self, lower="2000-01-01", upper="2001-01-01")
 
     def may_hold(self, value: object) -> bool:
@@ -384,7 +384,7 @@ class Duration(Known):
         _check_times(self, where)
 
     def example(self) -> Self:
-        """Return the column with arbitrary bounds if none are declared, where only the kind of values matters."""
+        """Return the column with arbitrary bounds if none are declared, to find the output type that suits it."""
         return self if self.is_complete else replace(self, lower=0, upper=1)
 
     def may_hold(self, value: object) -> bool:

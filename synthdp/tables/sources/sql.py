@@ -152,7 +152,10 @@ class SqlSource:
         return self._dialect in WORDS or (self._dialect == "sqlite" and self._table is not None)
 
     def _typed(self, name: str) -> FrameSource:
-        """Return an empty table of one column, of the Arrow type that suits its database type."""
+        """Return an empty table of one column, of the Arrow type that suits its database type.
+
+        A declaration of the column is suggested from it, as from a dataframe's column.
+        """
         asked = self._columns[name]
         numeric = pa.float64() if asked.kind == "numeric" else pa.string()
         suits = asked.shown or (affinity(asked.kind) if self._dialect == "sqlite" else numeric)
