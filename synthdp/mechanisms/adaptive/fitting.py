@@ -128,7 +128,8 @@ fit.  A tolerance: an exact fit would change neither visibly."""
 EXPLAINED = 1.25
 """Largest L1 distance of a table from the junction tree that noise nearly explains, as a multiple of the mean distance
 that noise alone makes.  A table outside of the tree is left out of the fit up to this distance.  A larger value leaves
-out weaker relations.  A smaller one fits noise and takes longer.  Tuned; no sweep is on record."""
+out weaker relations.  A smaller one fits noise and takes longer.  Tuned: half and twice of it change no release of seven
+tables (docs/benchmarks/constants.md)."""
 
 LEAST_EFFECTIVE = 0.05
 """Least effective sample size of the fitted weighted rows, as a fraction of their number.  With less, few rows carry

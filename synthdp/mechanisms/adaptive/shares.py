@@ -44,7 +44,8 @@ measured."""
 
 ROUND_SIGNAL = 7_500.0
 """Signal (rows / stddev of a table measured with the whole budget) above which there are two rounds.  With a higher
-limit, more tables have a single round.  Tuned with `ROUNDS`."""
+limit, more tables have a single round.  Tuned with `ROUNDS`: half and twice of it change the three-way error of two
+tables of many rows by 0 and -1.7 % (docs/benchmarks/constants.md)."""
 
 ONE_WAYS_KNOWN = 1_500.0
 """Signal (rows / stddev of a table measured with the whole budget) above which only a pair's interaction is measured.
