@@ -430,6 +430,10 @@ def check_column(name: str, column: object) -> None:
         known = ", ".join(kind.__name__ for kind in COLUMN_TYPES.values())
         hint = ", such as Integer(0, 120)" if isinstance(column, type) else ""
         raise SchemaError(f"{where}: the type must be one of {known}{hint}")
+    for setting in ("format", "pattern", "prefix"):
+        given = getattr(column, setting, None)
+        if given is not None and not isinstance(given, str):
+            raise SchemaError(f"{where}: {setting} must be a text, not {type(given).__name__}")
     column.check(where)
     if not isinstance(column.nullable, bool):
         raise SchemaError(f"{where}: nullable must be True or False")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import Field, dataclass
 from typing import Any, ClassVar, TypeVar
 
@@ -165,7 +165,7 @@ class Forbidden(Constraint):
     values: Mapping[str, Any]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "values", {name: _as_list(given) for name, given in self.values.items()})
+        object.__setattr__(self, "values", _by_column("a Forbidden", self.values))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -211,8 +211,8 @@ class Implies(Constraint):
     then: Mapping[str, Any]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "when", {name: _as_list(given) for name, given in self.when.items()})
-        object.__setattr__(self, "then", {name: _as_list(given) for name, given in self.then.items()})
+        object.__setattr__(self, "when", _by_column("an Implies", self.when))
+        object.__setattr__(self, "then", _by_column("an Implies", self.then))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -255,8 +255,8 @@ class Iff(Constraint):
     right: Mapping[str, Any]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "left", {name: _as_list(given) for name, given in self.left.items()})
-        object.__setattr__(self, "right", {name: _as_list(given) for name, given in self.right.items()})
+        object.__setattr__(self, "left", _by_column("an Iff", self.left))
+        object.__setattr__(self, "right", _by_column("an Iff", self.right))
 
     def means(self) -> Sequence[Constraint]:
         """Return two `Implies` rules, one for each direction."""
@@ -297,7 +297,8 @@ class Combinations(Constraint):
     combinations: Sequence[Sequence[Any]]
 
     def __post_init__(self) -> None:
-        if isinstance(self.columns, str) or isinstance(self.combinations, (str, Mapping)):
+        listed = isinstance(self.columns, Iterable) and isinstance(self.combinations, Iterable)
+        if not listed or isinstance(self.columns, str) or isinstance(self.combinations, (str, Mapping)):
             raise SchemaError("a Combinations rule needs a list of columns and a list of combinations of their values")
         object.__setattr__(self, "columns", tuple(self.columns))
         rows = [row if isinstance(row, (list, tuple)) else [row] for row in self.combinations]
@@ -410,6 +411,16 @@ def _as_value(given: object) -> object:
     """
     values = _as_list(given)
     return values[0] if len(values) == 1 and not isinstance(values[0], tuple) else values
+
+
+def _by_column(kind: str, given: object) -> dict[str, list[Any]]:
+    """Return a rule's values by column, each as a list; raise SchemaError if they are no dict, such as a condition."""
+    if not isinstance(given, Mapping):
+        raise SchemaError(
+            f"{kind} rule needs a dict of values by column, such as {{'age': (0, 15), 'status': 'married'}}, not "
+            f"{type(given).__name__}"
+        )
+    return {name: _as_list(values) for name, values in given.items()}
 
 
 def _as_list(given: object) -> list[Any]:

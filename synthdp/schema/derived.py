@@ -81,6 +81,8 @@ class Derived(Constraint):
     values: Mapping[Any, Any] | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.column, str) or not isinstance(self.of, (str, type(None))):
+            raise SchemaError("a Derived rule names columns by texts: correct column and of")
         if isinstance(self.values, Mapping):
             object.__setattr__(self, "values", {_plain(key): _plain(value) for key, value in self.values.items()})
         elif self.values is not None:

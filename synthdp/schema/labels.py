@@ -357,8 +357,6 @@ class Identifier(Known):
 
     def check(self, where: str) -> None:
         """Raise SchemaError unless the prefix or the pattern is valid, and not both are given."""
-        if self.prefix is not None and not isinstance(self.prefix, str):
-            raise SchemaError(f"{where}: prefix must be a text")
         if self.pattern is not None and self.prefix is not None:
             raise SchemaError(f"{where}: prefix and pattern must not both be given")
         if self.pattern is not None:

@@ -194,13 +194,17 @@ def _parts(rule: Constraint) -> list[tuple[Constraint, tuple[str, str]]]:
 
     Only rules of two columns can be enforced while a person's rows are drawn one after the other.
     """
+    if not all(isinstance(name, str) for name in rule.names) or len(set(rule.names)) < 2:
+        raise SchemaError(
+            f"a {rule.kind} rule between tables must name two columns by texts, as 'persons.born' and 'visits.year'"
+        )
     names = tuple(dict.fromkeys(rule.names))
     if len(names) == 2:
         return [(rule, (names[0], names[1]))]
     if type(rule).means is Constraint.means:
         raise SchemaError(
             "a rule between tables must compare two columns, of one table or of a table and its parent (or the "
-            f"parent's parent, and so on), unlike this rule: {rule.in_words()}"
+            f"parent's parent, and so on), unlike the {rule.kind} rule of {', '.join(names)}"
         )
     return [part for simpler in rule.means() for part in _parts(simpler)]
 

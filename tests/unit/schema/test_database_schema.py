@@ -34,6 +34,8 @@ def test_a_schema_comes_back_from_its_file(name: str, tmp_path: Path) -> None:
     ("make", "said"),
     [
         (lambda: sd.DatabaseSchema({}), "at least one"),
+        (lambda: sd.DatabaseSchema(TABLES, [related()], rules=[sd.LessEqual(["a"], "rows.year")]), "two columns by texts"),
+        (lambda: sd.DatabaseSchema(TABLES, [related()], rules=[sd.Forbidden({})]), "two columns by texts"),
         (lambda: sd.DatabaseSchema({"a b": PERSONS}), "letters"),
         (lambda: sd.DatabaseSchema(TABLES), "the child of a relation"),
         (lambda: sd.DatabaseSchema(TABLES, [related(child="visits")]), "'visits'"),

@@ -12,6 +12,7 @@ import pytest
 import strategies as my
 from hypothesis import given, strategies as st
 
+import synthdp as sd
 from synthdp.errors import FormatError, SchemaError
 from synthdp.schema.columns import (
     COLUMN_TYPES,
@@ -188,7 +189,29 @@ BAD = {
                         "column 'a': groups must be texts, numbers or booleans"),
     "nan as a group": (lambda: Schema({"a": Categorical(["x"], groups=[[float("nan")]])}),
                        "column 'a': groups must be finite"),
-    "prefix": (lambda: Schema({"a": Identifier(3)}), "column 'a': prefix must be a text"),
+    "prefix": (lambda: Schema({"a": Identifier(3)}), "column 'a': prefix must be a text, not int"),
+    "pattern": (lambda: Schema({"a": Identifier(pattern=["a"])}), "column 'a': pattern must be a text, not list"),
+    "formats": (
+        lambda: Schema({"a": Datetime("2020-01-01", "2021-01-01", format=["%d.%m.%Y"])}),
+        "column 'a': format must be a text, not list",
+    ),
+    "words of truth": (lambda: Schema({"a": Boolean(format={"yes": "no"})}), "column 'a': format must be a text, not dict"),
+    "a condition as a rule": (
+        lambda: sd.Forbidden("a == 3"),
+        "a Forbidden rule needs a dict of values by column, such as {'age': (0, 15), 'status': 'married'}, not str",
+    ),
+    "a condition that implies": (
+        lambda: sd.Implies({"a": 3}, "b == 4"),
+        "an Implies rule needs a dict of values by column, such as {'age': (0, 15), 'status': 'married'}, not str",
+    ),
+    "a number of combinations": (
+        lambda: sd.Combinations("a", 3),
+        "a Combinations rule needs a list of columns and a list of combinations of their values",
+    ),
+    "a list of sources": (
+        lambda: sd.Derived("a", of=["b"], values={1: 2}),
+        "a Derived rule names columns by texts: correct column and of",
+    ),
     "null identifier": (lambda: Identifier(nullable=True),
                         "an Identifier is never missing in the output: remove nullable=True"),
 }  # fmt: skip
