@@ -92,7 +92,8 @@ Tuned: half and twice of it change the three-way error of three undeclared table
 """
 
 OBJECTS: dict[str, Column] = {
-    "date": Date(), "moment": Datetime(), "length": Duration(), "clock": Time(), "decimal": Continuous(),
+    "date": Date(), "moment": Datetime(), "length": Duration(), "clock": Time(), "decimal": Continuous(), "whole": Integer(),
+    "real": Continuous(),
 }  # fmt: skip
 """Types that the values of an untyped column may turn out to have, each with a column declaration without bounds."""
 
@@ -311,9 +312,11 @@ def _look_at(
     below which noise hides a label or a power of two, infinity if only the type was discovered.  Then the approximate
     number of rows with the values that were found, or 0.
     """
-    column = schema[name]
+    column, quantity = schema[name], ""
     if isinstance(column, Untyped):
-        column = _typed(adjacency, name, column, part.fraction(KIND_SHARE), spend)
+        quantity = _quantity(adjacency, name, part.fraction(KIND_SHARE), spend)
+        plain = Categorical(nullable=column.nullable, other=column.other)
+        column = plain if quantity == "label" else replace(OBJECTS[quantity], nullable=column.nullable)
         part = part.fraction(1 - KIND_SHARE)
     if isinstance(column, Categorical):
         levels, plan = plan_levels(schema, part, loss, adjacency)
@@ -322,7 +325,7 @@ def _look_at(
     if column.is_complete:
         return column, column, math.inf, 0.0
     complete, fewest, held = _with_bounds(adjacency, name, column, part, spend)
-    if complete and isinstance(schema[name], Untyped) and column.quantity == "number":
+    if complete and quantity == "decimal":
         complete = _as_decimals(complete)
     return column, complete, fewest, held
 
@@ -381,18 +384,22 @@ def _labelled(schema: Schema) -> list[str]:
     return [name for name in schema.undeclared if isinstance(schema[name], Categorical)]
 
 
-def _typed(adjacency: Adjacency, name: str, column: Untyped, loss: PrivacyLoss, spend: PaidRead[Any]) -> Column:
-    """Return an untyped column's declaration: the values' most frequent type if its count is significant, else labels.
+def _quantity(adjacency: Adjacency, name: str, loss: PrivacyLoss, spend: PaidRead[Any]) -> str:
+    """Return the quantity of an untyped column, by a noisy histogram of its values' types that costs ``loss``.
 
-    It spends ``loss`` on a noisy histogram of the values' types.
+    It is the most frequent type if its count is significant, else "label".  Numbers are numbers only if the count of
+    texts is not significant; they are exact if some are decimals, else real if some are.
     """
     counts = noisy_histogram(
         adjacency, name, _object_bins, len(OBJECTS) + 1, loss, spend, step=f"discovered type: {name}"
     )
     best = int(np.argmax(counts.rows))
-    if best < len(OBJECTS) and counts.clear()[best]:
-        return replace(OBJECTS[QUANTITIES[best]], nullable=column.nullable)
-    return Categorical(nullable=column.nullable, other=column.other)
+    clear = dict(zip((*QUANTITIES, "label"), counts.clear().tolist(), strict=True))
+    if best == len(OBJECTS) or not clear[QUANTITIES[best]]:
+        return "label"
+    if QUANTITIES[best] in ("whole", "real"):
+        return "label" if clear["label"] else next(one for one in ("decimal", "real", "whole") if clear[one])
+    return "moment" if QUANTITIES[best] == "date" and clear["moment"] else QUANTITIES[best]
 
 
 def _object_bins(raw: RawColumn) -> IntArray:

@@ -30,7 +30,7 @@ NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
 _QUANTITIES: dict[type, str] = {
     dt.date: "date", dt.datetime: "moment", pd.Timestamp: "moment", dt.timedelta: "length", pd.Timedelta: "length",
-    dt.time: "clock", Decimal: "decimal",
+    dt.time: "clock", Decimal: "decimal", int: "whole", float: "real",
 }  # fmt: skip
 """The kind of column that values of each Python type belong to."""
 
@@ -166,7 +166,7 @@ def _plain(value: Any, kind: type) -> object:
 
 
 def quantity_of(level: object) -> str:
-    """Return the type by which discovery counts a safe value: date, moment, length, clock or decimal, else label."""
+    """Return the type by which discovery counts a safe value: of a time, of a length of time, or of a number, else label."""
     kind = type(level)
     if kind is np.datetime64:
         return "moment"

@@ -19,10 +19,12 @@ from synthdp.privacy.loss import ApproxDP, combined
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.schema.columns import (
     Categorical,
+    Continuous,
     Date,
     Datetime,
     Decimal,
     Duration,
+    Integer,
     Time,
     is_complete,
 )
@@ -41,6 +43,11 @@ OBJECTS = {
     "times of day": ([dt.time(i) for i in drawn(0, 24)], Time),
     "lengths": ([dt.timedelta(minutes=i) for i in drawn(1, 400)], Duration),
     "decimals": ([decimal.Decimal(i) / 4 for i in drawn(1, 400)], Decimal),
+    "whole numbers": (drawn(1, 400), Integer),
+    "whole and real numbers": ([*drawn(1, 400), *(i / 4 for i in drawn(1, 400))], Continuous),
+    "whole numbers and decimals": ([*drawn(1, 400), *(decimal.Decimal(i) / 4 for i in drawn(1, 400))], Decimal),
+    "numbers and texts": ([1, "a"] * 1500, Categorical),
+    "days and moments": ([dt.date(2020, 1, 2), dt.datetime(2020, 5, 1, 13)] * 1500, Datetime),  # noqa: DTZ001
     "texts": (["a", "b"] * 1500, Categorical),
     "dates, and one text": ([dt.date(2020, 1, 1)] * 1500 + [dt.date(2020, 9, 1)] * 1500 + ["canary"], Date),
 }
