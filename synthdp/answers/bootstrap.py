@@ -81,8 +81,9 @@ MOST_TOGETHER = 64
 """Most columns for which one pool serves all questions.  A safety limit of memory."""
 
 NEAREST = 30
-"""Columns in the pool of a question about more columns than `MOST_TOGETHER`: its own and related columns.  More show more of
-a refit's errors but leave fewer points.  Tuned; not measured."""
+"""Columns in the pool of a question about more columns than `MOST_TOGETHER`: its own and related columns.  More show more
+of a refit's errors but leave fewer points.  Tuned: half and twice of it change no interval of a table of 150 columns
+(docs/benchmarks/constants.md)."""
 
 POOLS = 4
 """Number of cached pools for a wide table, so that further questions about the same columns are fast.  A safety limit

@@ -41,7 +41,7 @@ so that more would leave few rows in each.  A safety limit.
 
 MOST_GROUPS = 5
 """Most groups of periods by which attributes of rows are counted; each further group would divide the counts more thinly.
-Tuned; not measured."""
+Tuned: half and twice of it change pairs in a row of two more panels by +4.4 and -3.5 % (docs/benchmarks/constants.md)."""
 
 NO_PARENT_ROW, REPEATED_ROW = 1, 2
 """Bits of `STATE` for unusual persons: no row in the root table; several rows there, and one is used.  A convention.

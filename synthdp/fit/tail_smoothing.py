@@ -43,8 +43,8 @@ STEPS, LEAST_STEP, CLOSE = 25, 0.05, 0.01
 squared stddevs of the noise, below which steps end. Numerical tolerances."""
 
 LEAST_CELLS = 5
-"""Histograms with fewer cells are not smoothed, since their second differences say too little of a shape.  Tuned; not
-measured."""
+"""Histograms with fewer cells are not smoothed, since their second differences say too little of a shape.  Tuned: half
+and twice of it change no release of two more panels (docs/benchmarks/constants.md)."""
 
 
 def smoothed(

@@ -38,7 +38,8 @@ bins may be wider.  More levels find single values in wider ranges, but each cos
 
 MOST_DEEP = 0.1
 """Largest share of the budget for splitting bins, all columns and levels together.  More finds more single values and
-leaves less for relations.  Tuned with the shares of `related_tables`."""
+leaves less for relations.  Tuned with the shares of `related_tables`: half and twice of it change pairs in a row of two
+more panels by -1.9 and +.6 % (docs/benchmarks/constants.md)."""
 
 MOST_ROUND = 0.02
 """Largest share of the budget for measuring digit preference, all columns together; the same as for a single table.
@@ -48,11 +49,13 @@ in a row of two panels by +3.2 and +.1 % (docs/benchmarks/constants.md).
 
 LOUD = 4.0
 """Least number of persons in a model bin, in standard deviations of the noise of a split, so that no bin is noise alone.
-A larger value makes fewer bins out of noise, a smaller one finds rarer single values.  Tuned; not measured."""
+A larger value makes fewer bins out of noise, a smaller one finds rarer single values.  Tuned: half and twice of it change
+pairs in a row of two more panels by -.2 and +.4 % (docs/benchmarks/constants.md)."""
 
 ATOMS = 64
 """A single value gets a model bin of its own if it holds at least 1 / ATOMS of the column's rows.  A larger value keeps
-rarer values apart, at the cost of more bins.  Tuned; not measured."""
+rarer values apart, at the cost of more bins.  Tuned: half and twice of it change pairs in a row of two more panels by +.2
+and 0 % (docs/benchmarks/constants.md)."""
 
 Key = tuple[int, str]
 """Position of a table, and name of one of its columns."""

@@ -22,12 +22,12 @@ from synthdp.schema.database import DatabaseSchema
 
 MOST_STEPS = 8
 """Most groups of a categorical column whose table of value and next value is measured.  For more groups, only the number
-of unchanged values is measured.  It limits noise, since the table has the square of this many cells.  Tuned; not
-measured."""
+of unchanged values is measured.  It limits noise, since the table has the square of this many cells.  Tuned: half and
+twice of it change no release of two more panels (docs/benchmarks/constants.md)."""
 
 MANY_LEVELS = 20
-"""A categorical column with more bins than this is not counted by period, since noise would exceed most counts.  Tuned;
-not measured."""
+"""A categorical column with more bins than this is not counted by period, since noise would exceed most counts.  Tuned:
+half and twice of it change no release of two more panels (docs/benchmarks/constants.md)."""
 
 FEW_THREES = 8
 """Number of three-attribute tables among which the remaining budget is assumed to be divided when their noise is compared
@@ -260,8 +260,9 @@ tables are shrunk.  A larger value measures fewer such tables.  Tuned with `WORT
 
 FAMILY, UNRELATED = 4, 0.25
 """If at least FAMILY tables share an axis, the UNRELATED quantile of their gains estimates the error of that axis alone.
-The quantile is low because in panels most tables show a relation, so their median would be one.  Tuned: insurer and
-STAR."""
+The quantile is low because in panels most tables show a relation, so their median would be one.  Tuned on insurer and
+STAR: half and twice of FAMILY change pairs in a row of two more panels by 0 and -1.8 %; of UNRELATED in nlswork and
+randhie by +2.1 and -.5 % (docs/benchmarks/constants.md)."""
 
 
 def beyond_shared(gains: FloatArray, tables: Sequence[PersonTable], counts: Mapping[int, str]) -> FloatArray:
