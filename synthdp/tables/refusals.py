@@ -125,6 +125,13 @@ _SAID_AT_THE_DOOR = (
 _LIBRARIES = ("psycopg", "psycopg2", "pg8000", "adbc_driver_manager")
 """Module names of PostgreSQL drivers, whose errors have an SQLSTATE unless the connection failed."""
 
+_STATES_OF_NAMES = {
+    "SQLITE_CONSTRAINT_NOTNULL": "23502", "SQLITE_CONSTRAINT_FOREIGNKEY": "23503", "SQLITE_CONSTRAINT_CHECK": "23514",
+    "SQLITE_CONSTRAINT_DATATYPE": "22000", "SQLITE_MISMATCH": "22000",
+    "ConversionException": "22000", "OutOfRangeException": "22003", "TypeMismatchException": "42804",
+}  # fmt: skip
+"""SQLSTATE codes of errors that have a name instead: of SQLite, and classes of DuckDB."""
+
 _LOST_OF_MYSQL = (2006, 2013, 2055)
 """MySQL error numbers that mean a lost connection."""
 
@@ -201,9 +208,10 @@ def _is_lost(error: BaseException) -> bool:
 
 
 def _state(error: BaseException) -> str:
-    """Return the SQLSTATE of a driver's error; "" if it has none."""
+    """Return the SQLSTATE of a driver's error, or the one that its name stands for; "" if it has neither."""
     original = getattr(error, "orig", None) or error  # SQLAlchemy wraps the driver's error
     found = getattr(original, "sqlstate", None) or getattr(original, "pgcode", None)
     if found is None and original.args and isinstance(original.args[0], dict):  # pg8000
         found = original.args[0].get("C")
-    return found if isinstance(found, str) else ""
+    name = getattr(original, "sqlite_errorname", None) or type(original).__name__
+    return found if isinstance(found, str) else _STATES_OF_NAMES.get(name, "")

@@ -303,8 +303,11 @@ class DuckDBLink:
         self._connection.register("synthdp_written", rows)
         try:
             self._connection.execute(f"INSERT INTO {table} ({names}) SELECT * FROM synthdp_written")  # noqa: S608
-        finally:
-            self._connection.unregister("synthdp_written")
+        except BaseException:
+            with contextlib.suppress(Exception):  # the transaction is aborted; the first error says why
+                self._connection.unregister("synthdp_written")
+            raise
+        self._connection.unregister("synthdp_written")
 
     def commit(self) -> None:
         """Commit what was written, unless it is part of the caller's own transaction."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import sqlite3
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -96,6 +98,30 @@ def test_rows_that_a_table_cannot_hold_are_refused_with_the_kind_of_reason(
         for door in (written_to.url(), connection):
             with pytest.raises(DataError, match=message):
                 model.sample_to(SqlSource(door, table="narrow"), rows=10, random_state=0)
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ("age int, must int NOT NULL", "give the column a default value"),
+        ("age int CHECK (age > 1000)", "breaks a check of the database"),
+    ],
+)
+def test_sqlite_says_what_kind_of_row_it_refuses(columns: str, message: str, tmp_path: Path) -> None:
+    with contextlib.closing(sqlite3.connect(tmp_path / "t.db")) as connection:
+        connection.execute(f"CREATE TABLE narrow ({columns})")
+    with pytest.raises(DataError, match=message):
+        model_of(Schema({"age": Integer(10, 90)})).sample_to(
+            SqlSource(f"sqlite:///{tmp_path / 't.db'}", table="narrow"), rows=10, random_state=0
+        )
+
+
+def test_duckdb_says_that_a_value_does_not_fit_its_column(tmp_path: Path) -> None:
+    with contextlib.closing(duckdb.connect(str(tmp_path / "t.duckdb"))) as connection:
+        connection.execute("CREATE TABLE narrow (age uuid, note utinyint)")
+    model = model_of(Schema({"note": Integer(300, 900)}))
+    with pytest.raises(DataError, match="does not fit the type of its column"):
+        model.sample_to(SqlSource(f"duckdb:///{tmp_path / 't.duckdb'}", table="narrow"), rows=10, random_state=0)
 
 
 def test_related_tables_are_written_in_one_transaction_of_the_callers(written_to: Server) -> None:
