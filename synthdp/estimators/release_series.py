@@ -217,17 +217,19 @@ class ReleaseSeries:
         ------
         DataError
             If all periods were added, the earlier rows were changed, or the period was begun with other rows.  Also if
-            rows are corrected in the first period.
+            the table has no rows and there are no corrections, or if rows are corrected in the first period.
         ParameterError
             If corrections have no ``privacy_unit`` with several periods.
         """
         period = self.added
         if period >= self.periods:
             raise DataError(f"all {self.periods} periods of this series were added: start a new series for more")
+        source = source_of(table, self.schema)
+        if corrections is None and getattr(source, "is_empty", False):
+            raise DataError("the table has no rows, so there is nothing to release: add the period once it has rows")
         self.start()
         room = self._room()
         earlier = None if history is None else (list(history) if isinstance(history, list | tuple) else [history])
-        source = source_of(table, self.schema)
         with room.adding(period, source, taken_back=corrections, earlier=earlier if period else None):
             plan, answers = self._asked(room, period, with_history=bool(earlier))
             rows = room.rows if self._terms.adjacency.rows_are_public else None

@@ -530,4 +530,7 @@ def database_schema_given(given: object) -> DatabaseSchema:
         return DatabaseSchema.read(given)
     if isinstance(given, Mapping) and "synthdp_database" in given:
         return DatabaseSchema.from_json(json.dumps(given))
-    raise SchemaError("schema must be a DatabaseSchema or the path of a database schema file")
+    raise SchemaError(
+        "schema must be a DatabaseSchema or the path of a database schema file"
+        f"{'; a Schema of one table is for SyntheticRelease' if isinstance(given, Schema) else ''}"
+    )

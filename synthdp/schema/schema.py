@@ -335,7 +335,8 @@ def schema_given(given: Any) -> Schema:
         return Schema.from_json(json.dumps(given))
     if isinstance(given, Mapping):
         return Schema(given)
-    raise ParameterError("schema must be a Schema, a dict of columns by name, or the path of a schema file")
+    several = " of one table; several tables are for DatabaseRelease" if hasattr(given, "relations") else ""
+    raise ParameterError(f"schema must be a Schema, a dict of columns by name, or the path of a schema file{several}")
 
 
 def _settings(column: Column) -> str:

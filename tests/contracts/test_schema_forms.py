@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import synthdp as sd
-from synthdp.errors import DraftWarning, SchemaError
+from synthdp.errors import DraftWarning, ParameterError, SchemaError
 from synthdp.tables.history_rows import with_history
 
 TABLE = pd.DataFrame({"age": np.arange(400) % 91, "sex": ["f", "m"] * 200})
@@ -65,6 +65,13 @@ def test_every_form_of_a_schema_of_several_tables_is_taken(call: str, tmp_path: 
     draft = drafted(several=True).accept_all()
     for form in (DATABASE, json.loads(DATABASE.to_json()), tmp_path / "s.json", draft):
         OF_SEVERAL[call](form)
+
+
+def test_a_schema_of_one_table_and_of_several_are_not_mistaken() -> None:
+    with pytest.raises(ParameterError, match="several tables are for DatabaseRelease"):
+        sd.SyntheticRelease(schema=DATABASE).fit(TABLE)
+    with pytest.raises(SchemaError, match="is for SyntheticRelease"):
+        sd.DatabaseRelease(schema=SCHEMA).fit(TABLES)
 
 
 @pytest.mark.parametrize("call", sorted(OF_ONE.keys() - {"plan"}))
