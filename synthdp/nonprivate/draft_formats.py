@@ -160,7 +160,7 @@ def _clocks_as_numbers(rows: Mapping[int, int]) -> Column | None:
     lack these.
     """
     form = time_format("%H%M", "clock")
-    fitting = [number for number in rows if 0 <= number < 2400 and form.read(str(number)) is not None]
+    fitting = [number for number in rows if 0 <= number <= 2400 and form.read(str(number)) is not None]
     minutes = {number % 100 for number in fitting}
     if len(fitting) < FEWEST_CLOCKS or 0 not in minutes or max(minutes) < 55:
         return None

@@ -147,6 +147,8 @@ class TimeFormat:
         inside = sum(numbers.get(code, 0) * each for code, each in _MICROS.items())
         if self.quantity == "length":
             return -inside if told["minus"] else inside
+        if self.quantity == "clock" and inside == 24 * _MICROS["H"]:  # 24:00 is the midnight at the end of a day
+            return 0
         if numbers.get("H", 0) > 23 or numbers.get("M", 0) > 59 or numbers.get("S", 0) > 59:
             return None
         if self.quantity == "clock":

@@ -181,6 +181,7 @@ def test_whole_numbers_that_are_times_of_day_are_times(tmp_path) -> None:
     """Of 11:59 and 12:00 a draft of numbers made 1172 and 1190."""
     minutes = np.arange(1440).repeat(3)
     table = pd.DataFrame({"departs": minutes // 60 * 100 + minutes % 60})
+    table.loc[:5, "departs"] = 2400  # the midnight at the end of a day
     table["number"] = np.arange(len(table)) % 2400
     table["half hours"] = minutes // 30 * 50
     table["week"] = minutes % 24 * 100 + 1 + minutes % 52
@@ -188,6 +189,7 @@ def test_whole_numbers_that_are_times_of_day_are_times(tmp_path) -> None:
     for source in (table, sd.CsvSource(tmp_path / "t.csv")):
         draft = drafted(source)
         assert (draft["departs"].format, draft["departs"].resolution) == ("%H%M", "min")
+        assert "fit no column" not in str(draft._document["columns"][0]["seen"])
         assert not any(hasattr(draft[name], "resolution") for name in ("number", "half hours", "week"))
     synthetic = sd.SyntheticRelease(schema={"departs": draft["departs"]}, epsilon=5.0).fit_transform(table[["departs"]])
     assert synthetic["departs"].mod(100).max() < 60
