@@ -35,13 +35,14 @@ with their gain.  A larger value considers such tables for more persons only.  A
 
 MOST_THREES, MOST_OF_ONE = 80, 12
 """Most tables of three attributes that are scored in all (MOST_THREES), and for one attribute (MOST_OF_ONE).  Each table
-makes all scores noisier, and one attribute with many strong pairs would leave no room for others.  Tuned; not measured.
-"""
+makes all scores noisier, and one attribute with many strong pairs would leave no room for others.  Tuned: half and twice
+of MOST_THREES change pairs in a row of a panel of 6 127 persons by -7.2 and 0 %; of MOST_OF_ONE by -1.7 and -4.1 %
+(docs/benchmarks/constants.md)."""
 
 THREES_WORTH = 0.05
 """A table of three attributes is considered only if its mean absolute noise, summed over cells, is at most this fraction
-of all persons.  A larger value considers such tables for fewer persons, with more noise in them.  Tuned; not measured.
-"""
+of all persons.  A larger value considers such tables for fewer persons, with more noise in them.  Tuned: half and twice
+of it change pairs in a row of a panel of 6 127 persons by -8.6 and -11.8 % (docs/benchmarks/constants.md)."""
 
 Groupings = Mapping[tuple[int, str], Mapping[str, Grouping]]
 """By table and attribute, groupings by name: ``pairs`` and ``steps`` for columns, ``many`` and ``first`` for counts of
@@ -255,7 +256,8 @@ standard deviations above the mean of noise alone.  A larger value spends on few
 
 LOST = 0.2
 """If a table's noise exceeds its gain, measuring it is assumed to lose at most this fraction of the gain, since noisy
-tables are shrunk.  A larger value measures fewer such tables.  Tuned with `WORTH`; not measured."""
+tables are shrunk.  A larger value measures fewer such tables.  Tuned with `WORTH`: half and twice of it change no release
+of three more panels (docs/benchmarks/constants.md)."""
 
 
 FAMILY, UNRELATED = 4, 0.25
