@@ -399,8 +399,8 @@ def sample(
 
     loaded = load(folder)
     if isinstance(loaded.output, DatabaseModel):
-        root = loaded.output.schema.tables[loaded.output.schema.root]
-        wanted = allowed_by([_condition(text, root) for text in given], root)
+        columns = loaded.output.schema.with_columns_below()
+        wanted = allowed_by([_condition(text, columns) for text in given], columns)
         sample_database(loaded.output, out=out, rows=rows, seed=seed, given=wanted or None, as_json=as_json)
         return
     check_ending(out)

@@ -94,3 +94,21 @@ def test_a_release_of_several_tables_takes_a_target_and_is_not_published_as_one(
     assert refused.exit_code == 2
     assert "write them by `synthdp sample`, and their page by `synthdp report`" in refused.stderr
     assert not (place / "pages").exists()
+
+
+@pytest.mark.parametrize("given", ["visits.kind=check up", "visits.kind = check up", "visits.kind == 'check up'"])
+def test_persons_are_drawn_who_have_a_row_that_meets_a_condition(given: str, tmp_path: Path) -> None:
+    tables = {
+        "persons": pd.DataFrame({"id": range(200), "sex": ["f", "m"] * 100}),
+        "visits": pd.DataFrame({"id": [*range(200), *range(200)], "kind": ["check up"] * 100 + ["acute"] * 300}),
+    }
+    kinds = sd.Schema({"kind": sd.Categorical(["check up", "acute"])})
+    schema = sd.DatabaseSchema(
+        {"persons": SCHEMA.tables["persons"], "visits": kinds}, [sd.Relation("persons", "visits", key="id", at_most=3)]
+    )
+    sd.DatabaseRelease(schema=schema, epsilon=5.0).fit(tables).save(tmp_path / "db.release")
+    command = ["sample", f"{tmp_path}/db.release", "--rows", "30", "--given", given, "--out", f"{tmp_path}/out"]
+    drawn = CliRunner().invoke(main, command)
+    assert drawn.exit_code == 0, drawn.stderr
+    visits = pd.read_csv(tmp_path / "out" / "visits.csv")
+    assert set(visits.loc[visits["kind"] == "check up", "id"]) == set(range(1, 31))
