@@ -19,8 +19,8 @@ moves none far.
 """
 
 LAST = 0.25
-"""Fraction of the sweeps, at the end, that draw the full number of persons; earlier ones, far from the result, draw at
-most `FEW` to save time.
+"""Fraction of the sweeps, at the end, that draw the full number of persons, and whose mean is the result; earlier ones,
+far from the result, draw at most `FEW` to save time.
 """
 
 FEW = 5_000
@@ -72,7 +72,7 @@ def fit_histories(
 
     Each sweep draws persons forwards.  It moves every conditional by the logarithm of the ratio of what a table should
     be to what is expected, given the persons drawn.  Model and tables weigh rows alike, so that the weights bias
-    nothing.
+    nothing.  The result is the mean of the last sweeps' models.
 
     Parameters
     ----------
@@ -97,6 +97,7 @@ def fit_histories(
     last
         Part of the sweeps in which all persons are drawn.
     """
+    late = []
     for sweep in range(sweeps):
         drawn = persons if sweep >= sweeps * (1 - last) else min(persons, FEW)
         scale = drawn / total
@@ -123,7 +124,25 @@ def fit_histories(
                 ),
             )
         model = Histories(model.layout, moved)
-    return model
+        if sweep >= int(sweeps * (1 - LAST)):
+            late.append(model)
+    return _mean(late)
+
+
+def _mean(models: Sequence[Histories]) -> Histories:
+    """Return the model whose logarithms are the means of some models' (Polyak, Juditsky 1992).
+
+    A sweep may step as far past a margin as it was off before, and draws persons by chance; both are less in the mean.
+    """
+    found = {}
+    for key, one in models[-1].conditionals.items():
+        every = [model.conditionals[key] for model in models]
+        factors = (
+            replace(factor, theta=np.mean([each.factors[i].theta for each in every], axis=0))
+            for i, factor in enumerate(one.factors)
+        )
+        found[key] = replace(one, base=np.mean([each.base for each in every], axis=0), factors=tuple(factors))
+    return Histories(models[-1].layout, found)
 
 
 def _beside(rows: Rows) -> float:
