@@ -23,7 +23,7 @@ from synthdp.answers.related.unfit import (
 from synthdp.checks import check_number, check_share, check_whole
 from synthdp.curator import Curator
 from synthdp.domain.fresh_keys import check_enough_keys
-from synthdp.errors import DataError, ParameterError, in_table
+from synthdp.errors import DataError, ParameterError, SchemaError, in_table
 from synthdp.estimators.findings import (
     EPSILONS,
     addresses,
@@ -583,6 +583,10 @@ def _of_types(relations: Sequence[Relation], X: object) -> DatabaseSchema:
         keys = {*person, *(key for one in relations if name in (one.parent, one.child) for key in one.keys)}
         with in_table(name):
             known = infer_schema(source_of(X[name]))
+            if not known.keys() - keys:
+                raise SchemaError(
+                    "all columns are keys: give the table a column that is no key, or leave the table out"
+                )
         tables[name] = known.part([column for column in known if column not in keys])
     return DatabaseSchema(tables, relations)
 

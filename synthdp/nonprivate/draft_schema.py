@@ -264,7 +264,8 @@ def draft_schema(
         raise DataError("the table has no columns, so no schema can be drafted: give a table with columns")
     if not names:
         raise DataError(
-            "all columns of the table are left out, so that none remains to describe: leave out fewer columns"
+            "all columns of the table are left out or are keys, so that none remains to describe: leave out fewer columns, "
+            "give the table a column that is no key, or leave the table out"
         )
     if getattr(source, "is_empty", False):
         raise DataError(_NO_ROWS)

@@ -173,7 +173,7 @@ def test_free_text_is_left_out_and_listed(tmp_path, texts):
 def test_columns_can_be_left_out_and_something_must_be_left():
     table = pd.DataFrame({"x": [1, 2, 3], "y": ["a", "b", "a"]})
     assert list(reviewed(draft_schema(FrameSource(table), without=["x"]))) == ["y"]
-    with pytest.raises(DataError, match="all columns of the table are left out"):
+    with pytest.raises(DataError, match="all columns of the table are left out or are keys"):
         draft_schema(FrameSource(table), without=["x", "y"])
     with pytest.raises(ParameterError, match="'z'"):
         draft_schema(FrameSource(table), without=["z"])
