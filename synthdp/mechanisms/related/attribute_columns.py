@@ -34,7 +34,8 @@ from synthdp.queries.persons import mean_by_precision
 
 TREE = OneWayTree(bins=BINS, levels=5)
 """How the bins of a column of persons' rows are split.  There is one level more than for a single table, since the first
-bins may be wider.  More levels find single values in wider ranges, but each costs budget.  Tuned; not measured."""
+bins may be wider.  More levels find single values in wider ranges, but each costs budget.  Tuned: four levels change
+pairs in a row of two more panels by -3.2 %, six by 0 % (docs/benchmarks/constants.md)."""
 
 MOST_DEEP = 0.1
 """Largest share of the budget for splitting bins, all columns and levels together.  More finds more single values and
