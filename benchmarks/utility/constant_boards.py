@@ -395,7 +395,8 @@ def in_periods(cell: Cell, seed: int) -> tuple[dict[str, float], str]:
             if number >= 2:
                 made = series.cumulative_.sample(random_state=seed)
                 found.append(errors_of(pd.concat(parts[: number + 1], ignore_index=True), made, schema))
-    return {name: float(np.mean([one[name] for one in found])) for name in found[0]}, digest(made)
+    errors = pd.DataFrame(found)
+    return {name: float(errors[name].mean()) for name in errors}, digest(errors)
 
 
 def period_of_choice() -> int:
