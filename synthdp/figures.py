@@ -15,7 +15,8 @@ LARGEST_PLAIN, LEAST_PLAIN = 1e15, 1e-4
 would be many.  A convention."""
 
 FIRST_GROUPED = 10_000
-"""Numbers from here on get commas between groups of three digits; years and small counts do not."""
+"""Numbers from here on get commas between groups of three digits; below, 2,013 would not look like a year.  A
+convention."""
 
 WIDTH = 80
 """Characters of a line on a terminal.  More would break lines of usual terminals.  A convention."""
@@ -25,10 +26,12 @@ LEAST_NAME = 20
 lines; more makes wide tables wider still.  A convention."""
 
 _NARROW, _THIN = frozenset(" ijlIft.,:;'|!()[]{}/\\-r"), 0.42
-"""Narrow letters, and their width as a fraction of the font size."""
+"""Narrow letters, and their width as a fraction of the font size: rather too large for usual
+sans-serif fonts, so that labels of pictures do not overlap.  A convention."""
 
 _BROAD, _WIDE = frozenset("mwMW@%—…&"), 1.0
-"""Broad letters, and their width as a fraction of the font size."""
+"""Broad letters, and their width as a fraction of the font size: rather too large for usual
+sans-serif fonts, so that labels of pictures do not overlap.  A convention."""
 
 
 def in_figures(value: float, *, digits: int = 15) -> str:

@@ -284,9 +284,10 @@ def intraclass_correlation(leaves: FineBinCounts, axis: Axis) -> float:
 
 
 def effective_counts(counts: FloatArray, uneven: float) -> FloatArray:
-    """Return the effective rows of each fine bin, (fine bins,): n (1 + (n - 1) k), with k = ``uneven``.
+    """Return the effective rows of each fine bin, (fine bins,): n (1 + (n - 1) k) for n noisy rows.
 
-    The variance of the rows' positions inside the bin is proportional to the effective rows.
+    Rows that are alike count as more than independent ones: a sum over the bin's rows has a variance proportional to
+    the effective rows.  k = ``uneven`` is the intraclass correlation of the rows inside a bin, from 0 to 1.
     """
     rows = np.maximum(counts, 0.0)
     return np.asarray(rows * (1 + np.maximum(rows - 1, 0.0) * uneven))

@@ -334,9 +334,10 @@ class Addresses(tuple[str, ...]):
 
 
 def addresses(sources: Iterable[object]) -> Addresses:
-    """Return the addresses of tables of databases, what the databases say of the tables, and the paths of files.
+    """Return the addresses of database tables, the databases' identities of the tables, and the paths of files.
 
-    The databases are asked now.  Paths may be among the sources, or be read by them; their links are followed.
+    By them a synthetic table that would replace a table that was read is refused.  The databases are asked now.  Paths
+    may be among the sources, or be read by them; their links are followed.
     """
     found: list[str | None] = []
     for one in sources:

@@ -47,7 +47,7 @@ _DAYS = (
 """Formats of days that a draft tries, the likeliest first."""
 
 _CLOCKS = ("%H:%M", "%H:%M:%S", "%I:%M %p", "%I:%M:%S %p")
-"""Formats of times of day that a draft tries."""
+"""Formats of times of day that a draft tries: the usual ones."""
 
 _MOMENTS = tuple(f"{day}{between}{clock}" for day in _DAYS for clock in _CLOCKS for between in (" ", "T", ", "))
 """Formats of days with times of day that a draft tries."""
@@ -77,10 +77,10 @@ _MONEY = (
     "Kč",
     "Ft",
 )
-"""Currency signs that may stand before or after a number."""
+"""Currency signs that may stand before or after a number, in a column that a draft takes for numbers."""
 
 _UNITS = ("%", "‰", "°", "°C", "°F", "kg", "g", "mg", "km", "m", "cm", "mm", "l", "ml", "GB", "MB", "kB")
-"""Units that may stand after a number."""
+"""Units that may stand after a number, in a column that a draft takes for numbers."""
 
 _SIGNS = (("", "."), ("", ","), (".", ","), (",", "."), (" ", ","), (" ", "."), ("'", "."), ("'", ","))
 """Pairs (thousands separator, decimal point) that a draft tries."""
@@ -100,7 +100,7 @@ _BLANKS = {
 """A blank between a number and the text before it, or after it; the example of a format has one if most rows do."""
 
 _DIGIT = re.compile(r"\d")
-"""A digit, which a time in any format has."""
+"""A digit, which a time in any format has: a column where many texts have none holds no times."""
 
 _CODE = re.compile(r"0\d")
 """The beginning of a code that is no number, such as 007; one such text keeps a column a column of texts."""

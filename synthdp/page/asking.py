@@ -36,16 +36,17 @@ _DATE = re.compile(r"(\d{1,2})([./])(\d{1,2})\2(\d{4})(.*)")
 """A date in digits with the day or the month first: its parts and the rest of the text."""
 
 _GROUPED = re.compile(r"[+-]?[1-9][0-9]{0,2}([,.' ])[0-9]{3}(?:\1[0-9]{3})*")
-"""A whole number with its digits in groups of three, and the sign between the groups."""
+"""A whole number with its digits in groups of three, and the sign between the groups, which is
+dropped where it cannot be a decimal sign."""
 
 _RANGE = re.compile(r"(.+?)\s*(?:\bto\b|\.\.|\u2013)\s*(.+)")
-"""Two limits in one field, such as "0 to 120"."""
+"""Two limits in one field, such as "0 to 120": a range of numbers, or of times."""
 
 _LEVEL = re.compile(r'[^\S\n]*("(?:[^"\\\n]|\\.)*")[^\S\n]*(?=[|\n]|\Z)|([^|\n]*)')
 """One value of a list, up to a line break or |: in quotation marks, or without."""
 
 _BREAKS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
-"""A character that ends a line, or that a form does not keep."""
+"""A character that ends a line, or that a form does not keep; a level with one needs quotation marks."""
 
 SHORT = {
     "open": "not known", "name": "names a person", "row": "numbers the rows", "out": "leave out", "truth": "true or false",

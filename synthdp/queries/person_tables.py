@@ -428,11 +428,17 @@ class PersonTables(Counting):
         )
 
     def sums(self, codes: Codes) -> Totals:
-        """Return the weighted counts of persons given by their records, (n, d) codes, exactly; (k,)."""
+        """Return the sum over persons in each cell, exactly, (k,), in whole numbers of which `ones` stand for one person.
+
+        The persons are given by their records, (n, d) codes.
+        """
         return self.sums_of(Persons.of_records(self.layout, codes))
 
     def sums_of(self, persons: Persons) -> Totals:
-        """Return the weighted counts, (k,), of persons given row by row."""
+        """Return the sum over persons in each cell, exactly, (k,), in whole numbers of which `ones` stand for one person.
+
+        The persons are given row by row; a person's rows in a table share the person's whole number.
+        """
         found = np.zeros(self.k, np.int64)
         for i, (table, times) in enumerate(zip(self.tables, self.multipliers, strict=True)):
             cells, weights = table.cells(persons)
@@ -520,7 +526,10 @@ class PersonDistances(Counting):
         return RecordBounds.of(one)
 
     def sums(self, codes: Codes) -> Totals:
-        """Return the tables' weighted counts of some persons, (queries.k,), from which `finish` computes distances."""
+        """Return the sum over persons in each cell, (queries.k,), in the whole numbers of ``queries``.
+
+        `finish` computes distances from these sums.
+        """
         return self.queries.sums(codes)
 
     def finish(self, sums: Totals) -> Totals:

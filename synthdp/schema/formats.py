@@ -66,7 +66,7 @@ _NUMERIC = {
 """Regular expressions of the digits that each strptime code reads."""
 
 _WIDTHS = {"Y": 4, "f": 6, "j": 3}
-"""Number of digits that each strptime code writes, if it is not two."""
+"""Digits that each strptime code writes, if there are not two, as strftime writes them."""
 
 _NAMES = {
     "B": _MONTHS, "b": tuple(name[:3] for name in _MONTHS), "A": _DAYS, "a": tuple(name[:3] for name in _DAYS),
@@ -80,7 +80,8 @@ _OFFSET = r"Z|[+-]\d\d:?\d\d"
 _OF = {
     "moment": frozenset("YymdHIMSfjBbAapz"), "clock": frozenset("HIMSfp"), "length": frozenset("HMSf"),
 }  # fmt: skip
-"""The strptime codes that are allowed for moments, times of day and lengths of time."""
+"""The strptime codes that are allowed for moments, times of day and lengths of time: only what each of them has, such as
+no day in a time of day.  Others, such as week numbers, are refused."""
 
 _PART = re.compile(r"%(?P<plain>-?)(?P<code>[A-Za-z%])|(?P<text>[^%]+)")
 """A regular expression of one part of a format: a strptime code, or plain text."""

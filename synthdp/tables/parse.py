@@ -25,7 +25,7 @@ from synthdp.schema.times import RESOLUTIONS
 from synthdp.tables.plain import Opaque, micros_of
 
 MICROSECONDS = {"D": RESOLUTIONS["D"], "s": RESOLUTIONS["s"], "ms": RESOLUTIONS["ms"], "us": 1}
-"""Microseconds in each unit of time that columns come in, except nanoseconds."""
+"""Microseconds in each unit of time that columns come in, except nanoseconds, which are finer than what is stored."""
 
 _EPOCH = dt.date(1970, 1, 1)
 """The day from which days are counted."""

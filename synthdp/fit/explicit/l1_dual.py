@@ -76,7 +76,10 @@ class L1Dual:
         return DualPoint(y=self.r * np.clip(x[:-1], -1.0, 1.0), z=float(x[-1]) * self.scale)
 
     def options(self, pivots: int | None = None) -> dict[str, object]:
-        """Return HiGHS's options: the dual simplex without presolve, with a limit on its steps if there is one."""
+        """Return HiGHS's options: the dual simplex without presolve, with a limit on its steps if ``pivots`` is given.
+
+        Its multipliers, which become the points' weights, are never negative, even if HiGHS stops at the limit.
+        """
         limit = {} if pivots is None else {"simplex_iteration_limit": pivots}
         return {**SIMPLEX, **limit}
 

@@ -19,7 +19,8 @@ AUTO = "auto"
 """Solver name that stands for the default, ``"lp"``."""
 
 SOLVERS: Mapping[str, Solver] = MappingProxyType({"lp": L1Program(), "mw": L1Program(name="mw"), "sifting": Sifting()})
-"""Solvers by name: the L1 program, multiplicative weights, and the bare optimum."""
+"""Solvers by name: the L1 program, its multiplicative-weights updates alone, and sifting, which minimises the misfit
+alone."""
 
 BARE = "sifting"
 """Name of the solver that minimises the misfit alone, without a pull to the prior and without a cost-free deviation."""

@@ -107,7 +107,11 @@ class DuckDBSource:
         """No text: `identities` tells which tables of a file these rows are of."""
 
     def identities(self) -> tuple[str, ...]:
-        """Return which tables of its file DuckDB reads; nothing for a relation, which does not tell."""
+        """Return texts by which DuckDB identifies the stored tables of the rows; () for a relation.
+
+        A relation does not tell its tables.  Two sources with a text in common have a table in common, which synthetic
+        rows must not replace.
+        """
         if self._connection is None:
             return ()
         with _asking():

@@ -383,7 +383,9 @@ class SqlSource:
         return None if self._table is None else f"{self._place} {quoted_table(self._table, 'sql')}"
 
     def identities(self) -> tuple[str, ...]:
-        """Return what the database says of the tables that the rows are of, whatever they are called.
+        """Return texts by which the database identifies the stored tables of the rows, whatever they are called.
+
+        Two sources with a text in common have a table in common.
 
         Raises
         ------
