@@ -154,7 +154,8 @@ class LaplaceAnswers(HasPrivacyCost):
         The workload: queries, or marginals by the names of their columns; ``None`` for all pairs of columns.
     aim
         ``"max"``: the same noise on every query, which is least for the worst one.  ``"mean"``: budget is divided
-        among the tables of a `Marginals` (or the parts of a `Stack`) to make the mean squared error least.
+        among the tables of a `Marginals` (or the parts of a `Stack`) to make the mean squared error least.  Laplace
+        noise under an (epsilon, delta) is the same on every query for both.
     spend
         The largest loss.
 
@@ -274,7 +275,8 @@ def _measured(
 ) -> Release[DirectAnswers]:
     """Measure a workload with the mechanism's aim and return the release; shared by both mechanisms.
 
-    For the aim "mean", the budget is divided over the parts of the workload.
+    For the aim "mean", the budget is divided over the parts of the workload, except an (epsilon, delta) that pays for
+    Laplace noise, which is calibrated over all queries at once.
     """
     parts = parts_of(queries)
     if mechanism.aim == "max" or len(parts) == 1 or (isinstance(account.budget, ApproxDP) and account.budget.delta > 0):

@@ -26,7 +26,10 @@ from synthdp.queries.protocol import check_overflow
 @file_form("Cosine")
 @dataclass(frozen=True, slots=True, order=True)
 class Cosine:
-    """The factor cos(degree * arccos x) on one column; 0 in cells without a point, except that degree 0 is always 1."""
+    """The factor cos(degree * arccos x) on one column, of degree 0 always 1.
+
+    It is 0 in cells without a point x, such as missing values, if the degree is above 0.
+    """
 
     column: int
     degree: int
@@ -68,7 +71,7 @@ class TensorBasis(LinearFamily):
         A proven bound on the change when a record is replaced, if better than twice the bound of adding one.
     most
         How many terms of one record are not 0 at most, where that is proven to be fewer than all: an indicator of a
-        cell without a point excludes every cosine of its column.
+        cell without a point, such as missing values, excludes every cosine of its column.
     """
 
     domain: Domain

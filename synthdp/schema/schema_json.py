@@ -202,7 +202,11 @@ def _read_column(name: str, entry: dict[str, Any], *, source: str) -> Column:
 
 
 def _spelt_out(name: str, entry: dict[str, Any], *, source: str) -> dict[str, Any]:
-    """Return a column document in which ``"known": name`` is replaced by that known column's type and settings."""
+    """Return a column document in which the key "known" is replaced by the type and settings of the known column it names.
+
+    Other settings of ``entry`` come before the known column's.  ``name`` and ``source`` are the
+    names of the column and of its file, for errors.
+    """
     try:
         from synthdp.schema.known_columns import known_column
 

@@ -287,7 +287,10 @@ def _enough(moments: int) -> int:
 
 
 def _margins(basis: TensorBasis, b: FloatArray, stddev: FloatArray, *, degree: int) -> tuple[FloatArray, ...]:
-    """Return one margin per column, (cells,): the max-ent density of its moments, and fractions of cells without a point.
+    """Return each column's probabilities of its cells, (cells,) a column.
+
+    Cells with a point on [-1, 1] share the max-ent density of the column's moments.  A releasable cell without a
+    point, such as the one of missing values, has its noisy fraction of the rows.
 
     The product of the margins is the fitted distribution, or the one that support points are drawn from.
     """
@@ -319,7 +322,11 @@ def _pointless_shares(basis: TensorBasis, b: FloatArray) -> list[dict[int, float
 def _with_pointless(
     domain: Domain, densities: list[FloatArray], pointless: list[dict[int, float]]
 ) -> tuple[FloatArray, ...]:
-    """Return (cells,) margins that also hold the fractions of cells without a point, such as missing values."""
+    """Return each column's probabilities of its cells, (cells,) a column, from densities of the cells with a point.
+
+    Cells without a point, such as missing values, have the fractions of rows in ``pointless``, by cell; the densities
+    share the rest.
+    """
     margins = []
     for axis, density, shares in zip(domain.axes, densities, pointless, strict=True):
         margin = np.zeros(axis.size)
