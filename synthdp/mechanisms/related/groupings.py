@@ -47,10 +47,11 @@ attributes.  More follow a value from row to row more closely, with more noise i
 of it change pairs in a row of two panels by -.3 and -.4 % (docs/benchmarks/constants.md).
 """
 
-PAIR_NOISE = 0.03
+PAIR_NOISE = 0.0047
 """Tables of two attributes have the finest groups for which the mean absolute noise, summed over cells, is below this
-fraction of all persons.  A larger value allows finer groups with noisier tables.  Tuned: half and twice of it change
-pairs in a row of 6 127 persons by 0 and -23.0 % at epsilon 10 (docs/benchmarks/constants.md)."""
+fraction of all persons, if one table had the budget of all.  A larger value allows finer groups with noisier tables.
+Tuned: twice of it changes pairs by -3 % and the largest error of a point mass from .007 to .014 on three tables at
+epsilon 5, and pairs in a row of 6 127 persons by -10 % at epsilon 10 (docs/benchmarks/constants.md)."""
 
 
 def fineness(persons: float, noise: float) -> dict[Fineness, int]:
@@ -63,7 +64,7 @@ def fineness(persons: float, noise: float) -> dict[Fineness, int]:
     persons
         Number of persons.
     noise
-        Noise stddev of a cell of a table of two attributes, in persons.
+        Noise stddev of a cell of a table of two attributes that gets the whole budget of such tables, in persons.
     """
     fits = math.sqrt(PAIR_NOISE * persons / max(math.sqrt(2 / math.pi) * noise, 1e-9))
     pairs = int(np.clip(math.floor(fits), FEWEST, MOST))

@@ -97,11 +97,6 @@ the whole budget.  More finds more effects of two attributes together on a third
 half and twice of it change pairs in a row of a panel of 6 127 persons by -5.8 and -7.1 % (docs/benchmarks/constants.md).
 """
 
-MANY = 40
-"""Number of two-attribute tables for which the number of groups is chosen; about as many are usually measured.  A larger
-value gives coarser groups, with less noise in each table.  Tuned: half and twice of it change pairs in a row of 6 127
-persons by -13.6 and 0 % at epsilon 10 (docs/benchmarks/constants.md)."""
-
 FIRST_LOOK = 0.34
 """Fraction of the budget `STAYS` with which each attribute is first measured against itself in another row; the rest
 measures again those with a significant result.  More finds weaker relations; less leaves more budget for the
@@ -461,7 +456,7 @@ class _Known:
         layout, refinements = cells_and_refinements(self.layout, columns)
         found = dict(ones) | {one.key: one.by_cell(refinements[one.key]) for one in columns}
         groupings: dict[Key, Mapping[str, Grouping]] = {}
-        groups = fineness(self.total, self.left.table_stddev(min(CHOSEN, self.left.share) / MANY))
+        groups = fineness(self.total, self.left.table_stddev(min(CHOSEN, self.left.share)))
         stddevs = {one.key: one.stddev for one in columns}
         conditionals = {}
         for one in attributes(layout):

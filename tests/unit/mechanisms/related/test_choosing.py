@@ -77,8 +77,8 @@ def test_a_relation_is_clear_where_noise_does_not_explain_it(strength: float) ->
 
 
 def test_groups_are_finer_with_more_persons_and_less_noise() -> None:
-    assert fineness(50_000, 70.0)["pairs"] == FEWEST
-    assert FEWEST < fineness(50_000, 15.0)["pairs"] < fineness(200_000, 15.0)["pairs"] <= MOST
+    assert fineness(50_000, 11.0)["pairs"] == FEWEST
+    assert FEWEST < fineness(50_000, 2.4)["pairs"] < fineness(200_000, 2.4)["pairs"] <= MOST
     assert fineness(50_000, 0.0) == {"threes": FEWEST, "pairs": MOST, "steps": MOST + 2}
 
 
