@@ -9,8 +9,10 @@ import importlib
 import itertools
 import math
 import tempfile
+import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
@@ -188,6 +190,37 @@ def text_of(value: Any) -> Any:
 def measured(cell: Cell, seed: int) -> tuple[dict[str, float], str]:
     """Return the measures of a release under the noise of a seed, and a digest of what it gave."""
     return BOARDS[cell.board][0](cell, seed)
+
+
+@functools.cache
+def unchanged(cell: Cell, seed: int) -> tuple[dict[str, float], str]:
+    """Return the measures of the library as it is, computed once."""
+    return measured(cell, seed)
+
+
+def compared(
+    cells: Sequence[Cell], seeds: Iterable[int], change: Callable[[], AbstractContextManager[None]]
+) -> Iterator[dict[str, Any]]:
+    """Yield, for each cell and seed, how the logarithms of its measures differ inside of a change, under the same noise.
+
+    A cell whose release is the same with and without the change is left out for further seeds.
+    """
+    unused = set()
+    for seed, cell in itertools.product(seeds, cells):
+        if cell in unused:
+            continue
+        before, was = unchanged(cell, seed)
+        start = time.process_time()
+        with change():
+            after, now = measured(cell, seed)
+        if now == was:
+            unused.add(cell)
+        logs = {key: math.log(max(after[key], 1e-9) / max(before[key], 1e-9)) for key in before}
+        yield {
+            **cell._asdict(), "seed": seed, "used": now != was,
+            "change": {key: round(value, 5) for key, value in logs.items() if not math.isnan(value)},
+            "seconds": round(time.process_time() - start, 2),
+        }  # fmt: skip
 
 
 def single_table(cell: Cell, seed: int) -> tuple[dict[str, float], str]:

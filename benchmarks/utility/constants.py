@@ -34,7 +34,6 @@ import json
 import math
 import re
 import sys
-import time
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -43,7 +42,7 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import numpy as np
-from constant_boards import BOARDS, Cell, measured
+from constant_boards import BOARDS, Cell, compared
 from json_lines import tell
 
 import synthdp as sd
@@ -190,28 +189,13 @@ def main() -> None:
     ]
     if options.to:
         changes = [(", ".join(options.to), "as given", dict(map(given_value, options.to)))]
-    base = functools.cache(measured)
+    seeds = range(options.first, options.first + options.seeds)
     for name, how, values in changes:
-        unused = set()
-        for seed, cell in itertools.product(range(options.first, options.first + options.seeds), cells):
-            if cell in unused:
-                continue
-            before, was = base(cell, seed)
-            start = time.process_time()
-            try:
-                with changed(values):
-                    after, now = measured(cell, seed)
-            except (ValueError, ArithmeticError, LookupError) as error:
-                print(f"{name} {how}: {type(error).__name__}: {error}"[:200], file=sys.stderr)
-                break
-            if now == was:
-                unused.add(cell)
-            logs = {key: math.log(max(after[key], 1e-9) / max(before[key], 1e-9)) for key in before}
-            tell({
-                "constant": name, "how": how, **cell._asdict(), "seed": seed, "used": now != was,
-                "change": {key: round(value, 5) for key, value in logs.items() if not math.isnan(value)},
-                "seconds": round(time.process_time() - start, 2),
-            }, options.out)  # fmt: skip
+        try:
+            for line in compared(cells, seeds, functools.partial(changed, values)):
+                tell({"constant": name, "how": how, **line}, options.out)
+        except (ValueError, ArithmeticError, LookupError) as error:
+            print(f"{name} {how}: {type(error).__name__}: {error}"[:200], file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -14,10 +14,8 @@ from __future__ import annotations
 import argparse
 import contextlib
 import functools
-import itertools
 import json
 import math
-import time
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator
@@ -25,7 +23,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from constant_boards import BOARDS, Cell, measured
+from constant_boards import BOARDS, Cell, compared
 from constants import mean_change
 from json_lines import tell
 
@@ -103,24 +101,9 @@ def main() -> None:
         return
     warnings.simplefilter("ignore")  # many releases warn of many columns that tell little; none is published here
     cells = [Cell(board, name, e) for board in options.boards for name in BOARDS[board][1] for e in options.epsilons]
-    base = functools.cache(measured)
     for member in options.members.split(","):
-        unused = set()
-        for seed, cell in itertools.product(range(options.seeds), cells):
-            if cell in unused:
-                continue
-            before, was = base(cell, seed)
-            start = time.process_time()
-            with without(member):
-                after, now = measured(cell, seed)
-            if now == was:
-                unused.add(cell)
-            logs = {key: math.log(max(after[key], 1e-9) / max(before[key], 1e-9)) for key in before}
-            tell({
-                "member": member, **cell._asdict(), "seed": seed, "used": now != was,
-                "change": {key: round(value, 5) for key, value in logs.items() if not math.isnan(value)},
-                "seconds": round(time.process_time() - start, 2),
-            }, options.out)  # fmt: skip
+        for line in compared(cells, range(options.seeds), functools.partial(without, member)):
+            tell({"member": member, **line}, options.out)
 
 
 if __name__ == "__main__":

@@ -428,14 +428,14 @@ class PersonTables(Counting):
         )
 
     def sums(self, codes: Codes) -> Totals:
-        """Return the sum over persons in each cell, exactly, (k,), in whole numbers of which `ones` stand for one person.
+        """Return the sum over persons in each cell, exactly, (k,); `ones` has the whole number of one person.
 
         The persons are given by their records, (n, d) codes.
         """
         return self.sums_of(Persons.of_records(self.layout, codes))
 
     def sums_of(self, persons: Persons) -> Totals:
-        """Return the sum over persons in each cell, exactly, (k,), in whole numbers of which `ones` stand for one person.
+        """Return the sum over persons in each cell, exactly, (k,); `ones` has the whole number of one person.
 
         The persons are given row by row; a person's rows in a table share the person's whole number.
         """

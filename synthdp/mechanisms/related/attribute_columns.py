@@ -187,7 +187,8 @@ def first_estimate(
 def all_periods(axis: Axis, noisy: FloatArray, stddev: float) -> FloatArray:
     """Return an estimated histogram from noisy counts, (1, bins) each, as of a column of a single table.
 
-    The bins of numbers are smoothed where that lowers the estimated risk.  ``stddev`` is that of the noise.
+    The bins of numbers are smoothed where that lowers the estimated risk.  ``stddev`` is the
+    standard deviation of the noise in each bin.
     """
 
     def plain(noisy: FloatArray) -> FloatArray:

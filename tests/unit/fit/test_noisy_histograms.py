@@ -65,7 +65,7 @@ def distance(found: np.ndarray, truth: np.ndarray) -> float:
 def test_persons_far_from_all_others_are_not_made_of_noise() -> None:
     smooth, plain = releases_of("growing", 40.0)
     far = np.abs(CELLS - np.array([[8], [10], [12]])) > 9
-    assert smooth[:, far].sum() < 0.3 * plain[:, far].sum()
+    assert smooth[:, far].sum() < 0.1 * plain[:, far].sum()
 
 
 def test_the_spread_of_a_number_survives_noise() -> None:
@@ -76,21 +76,21 @@ def test_the_spread_of_a_number_survives_noise() -> None:
         variance = (shares * CELLS**2).sum(axis=2) - (shares * CELLS).sum(axis=2) ** 2
         return float(np.abs(np.log(variance / 2.2**2)).mean())
 
-    assert error(smooth) < 0.7 * error(plain)
+    assert error(smooth) < 0.4 * error(plain)
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("name", ["growing", "flat", "counts"])
+@pytest.mark.parametrize(("name", "part"), [("growing", 0.85), ("flat", 0.6), ("counts", 0.6)])
 @pytest.mark.parametrize("stddev", [10.0, 40.0])
-def test_smoothed_histograms_are_hardly_ever_further_from_the_truth(name: str, stddev: float) -> None:
-    smooth, plain = releases_of(name, stddev)
-    assert distance(smooth, TRUTHS[name]) < 1.1 * distance(plain, TRUTHS[name])
+def test_estimated_histograms_are_nearer_to_the_truth_than_noisy_ones(name: str, part: float, stddev: float) -> None:
+    estimated, noisy = releases_of(name, stddev)
+    assert distance(estimated, TRUTHS[name]) < part * distance(noisy, TRUTHS[name])
 
 
 @pytest.mark.landing
 def test_a_smooth_histogram_comes_nearer_to_the_truth() -> None:
     smooth, plain = releases_of("growing", 40.0)
-    assert distance(smooth, SCORES) < 0.75 * distance(plain, SCORES)
+    assert distance(smooth, SCORES) < 0.65 * distance(plain, SCORES)
 
 
 @pytest.mark.landing
