@@ -154,8 +154,9 @@ def first_estimate(
     """Return estimated persons in an attribute's standard bins from noisy counts, (1 or groups of periods, bins).
 
     All periods together are estimated first, as a column of a single table is.  Then `by_period` estimates how groups
-    of periods differ from them.  If no count is left, all releasable bins get equal estimates.  Only attributes of the
-    root table are scaled to ``total``.
+    of periods differ from them.  Groups of periods add up to all periods where these were counted; sums of estimates are
+    better than estimates of sums otherwise.  If no count is left, all releasable bins get equal estimates.  Only
+    attributes of the root table are scaled to ``total``.
 
     Parameters
     ----------
@@ -180,7 +181,11 @@ def first_estimate(
     if found.sum() <= 0:
         found = releasable[None].astype(np.float64)
     if len(noisy) > 1:
-        found = by_period(axis, noisy + (every - summed[0]) / len(noisy), stddev, found)
+        margin, found = found, by_period(axis, noisy + (every - summed[0]) / len(noisy), stddev, found) * releasable
+        if together is not None or found.sum() <= 0:  # counts of all periods are better than sums over groups
+            of_group = found.sum(axis=1, keepdims=True) + 1e-9
+            found = np.where(found.sum(axis=0) > 0, found, of_group)
+            found = found * (margin / found.sum(axis=0))
     return found * (total / found.sum()) if by_root else found
 
 
@@ -203,8 +208,6 @@ def all_periods(axis: Axis, noisy: FloatArray, stddev: float) -> FloatArray:
 
 def by_period(axis: Axis, noisy: FloatArray, stddev: float, together: FloatArray) -> FloatArray:
     """Return estimated persons by group of periods, (groups, bins), shrunk towards no change over time.
-
-    Their sums over the groups are ``together``: changes over time are noisier than all periods together.
 
     Parameters
     ----------
@@ -229,9 +232,7 @@ def by_period(axis: Axis, noisy: FloatArray, stddev: float, together: FloatArray
     some = together[:, numbers]
     if some.sum() > 0:
         found[:, numbers] = smoothed(noisy[:, numbers], stddev, lambda noisy: changed(noisy, some), shape=some)
-    of_group = found.sum(axis=1, keepdims=True) + 1e-9
-    found = np.where(found.sum(axis=0) > 0, found, of_group)
-    return np.asarray(found * (together / found.sum(axis=0)), np.float64)
+    return found
 
 
 def first_column(

@@ -65,7 +65,7 @@ def distance(found: np.ndarray, truth: np.ndarray) -> float:
 def test_persons_far_from_all_others_are_not_made_of_noise() -> None:
     smooth, plain = releases_of("growing", 40.0)
     far = np.abs(CELLS - np.array([[8], [10], [12]])) > 9
-    assert smooth[:, far].sum() < 0.1 * plain[:, far].sum()
+    assert smooth[:, far].sum() < 0.06 * plain[:, far].sum()
 
 
 def test_the_spread_of_a_number_survives_noise() -> None:
@@ -80,7 +80,7 @@ def test_the_spread_of_a_number_survives_noise() -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize(("name", "part"), [("growing", 0.85), ("flat", 0.6), ("counts", 0.6)])
+@pytest.mark.parametrize(("name", "part"), [("growing", 0.7), ("flat", 0.6), ("counts", 0.6)])
 @pytest.mark.parametrize("stddev", [10.0, 40.0])
 def test_estimated_histograms_are_nearer_to_the_truth_than_noisy_ones(name: str, part: float, stddev: float) -> None:
     estimated, noisy = releases_of(name, stddev)
@@ -90,7 +90,7 @@ def test_estimated_histograms_are_nearer_to_the_truth_than_noisy_ones(name: str,
 @pytest.mark.landing
 def test_a_smooth_histogram_comes_nearer_to_the_truth() -> None:
     smooth, plain = releases_of("growing", 40.0)
-    assert distance(smooth, SCORES) < 0.65 * distance(plain, SCORES)
+    assert distance(smooth, SCORES) < 0.6 * distance(plain, SCORES)
 
 
 @pytest.mark.landing
