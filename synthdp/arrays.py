@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import tokenize
 import zipfile
 import zlib
@@ -17,6 +18,9 @@ GridIndices: TypeAlias = NDArray[np.unsignedinteger[Any]]
 
 LARGEST_WHOLE = 2**62
 """Largest magnitude of an integer value, so that the sum or the difference of two fits in 64 bits.  A safety limit."""
+
+MEAN_ABS = math.sqrt(2 / math.pi)
+"""The mean of |Z| for a standard normal Z, √(2 / π): it turns a standard deviation into a mean absolute error.  Derived."""
 
 Codes: TypeAlias = NDArray[np.integer[Any]]
 """(n, d) the bin of each row in each column, in range(shape[j]); `Domain.codes` makes them.  Fortran order is fastest."""

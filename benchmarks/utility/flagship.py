@@ -26,7 +26,7 @@ from synthdp.data import adult, adult_schema
 from synthdp.distribution.components import Product
 from synthdp.domain.domain import domain_of
 from synthdp.domain.refinement import Refinement
-from synthdp.mechanisms.adaptive.one_ways import OneWayTree
+from synthdp.mechanisms.column_histograms import OneWayTree
 from synthdp.queries.contingency import project_to_simplex
 from synthdp.queries.marginals import one_ways
 from synthdp.sampling.synthetic_model import SyntheticModel

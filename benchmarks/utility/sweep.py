@@ -32,9 +32,9 @@ from metrics import marginal_error
 
 from synthdp import ApproxDP, Categorical, Schema
 from synthdp.domain.domain import domain_of
-from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.adaptive.optimum import optimum_of
 from synthdp.mechanisms.allocation import BudgetAllocation
+from synthdp.mechanisms.column_histograms import OneWayTree
 from synthdp.mechanisms.workload import Workload
 from synthdp.privacy.calibration import gaussian_account
 from synthdp.privacy.neighbors import Adjacency

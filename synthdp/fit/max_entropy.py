@@ -31,6 +31,11 @@ from synthdp.queries.contingency import (
 Potentials = dict[Clique, FloatArray]
 
 
+MODEL_SWEEPS = 8
+"""Most passes over all tables when a junction tree is fitted only to draw rows from it, for scores or for a further
+fit.  A tolerance: an exact fit would change neither visibly."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Dual:
     """The problem that a maximum-entropy fit minimises over log-potentials θ on a junction tree.

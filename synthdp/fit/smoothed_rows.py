@@ -7,13 +7,12 @@ was measured.
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from synthdp.arrays import BoolArray, Clique, Codes, FloatArray, IntArray
+from synthdp.arrays import MEAN_ABS, BoolArray, Clique, Codes, FloatArray, IntArray
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.junction_tree import TreePlanner
 from synthdp.distribution.markov_random_field import Graphical
@@ -168,7 +167,7 @@ def _public_pairs(rows: IntArray, shape: Shape) -> dict[Clique, _Pair]:
             continue
         counts = contingency(rows, shape, (a, b))
         expected = np.outer(margins[a], margins[b]).ravel() / max(len(rows), 1)
-        chance = np.minimum(math.sqrt(2 / math.pi) * np.sqrt(expected), 2 * expected).sum()
+        chance = np.minimum(MEAN_ABS * np.sqrt(expected), 2 * expected).sum()
         excess = float(np.abs(counts - expected).sum() - chance)
         if excess > 0 and share_kept(counts, expected) > 0:
             found[a, b] = _Pair(shrunk_to(counts, expected), excess)

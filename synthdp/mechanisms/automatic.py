@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 from synthdp.curator import Curator
 from synthdp.mechanisms.adaptive.adaptive_marginals import AdaptiveMarginals
-from synthdp.mechanisms.adaptive.knowledge import NothingPublic, Public
-from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.allocation import BudgetAllocation
+from synthdp.mechanisms.column_histograms import OneWayTree
 from synthdp.mechanisms.preflight import salvaged
 from synthdp.mechanisms.protocol import HasPrivacyCost, Mechanism
+from synthdp.mechanisms.public_hooks import NothingPublic, Public
 from synthdp.mechanisms.row_count import ROWS_SHARE, count_rows
 from synthdp.mechanisms.workload import Workload, WorkloadSpec
 from synthdp.privacy.calibration import gaussian_account

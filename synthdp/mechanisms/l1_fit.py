@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from synthdp.arrays import BoolArray, Clique, Codes, FloatArray, Weights
+from synthdp.arrays import MEAN_ABS, BoolArray, Clique, Codes, FloatArray, Weights
 from synthdp.checks import check_number, check_one_of, check_whole
 from synthdp.curator import Curator
 from synthdp.distribution.explicit import Explicit
@@ -33,10 +33,10 @@ from synthdp.fit.explicit.registry import AUTO, BARE, ready, solved, solver_name
 from synthdp.fit.explicit.solver import FitResult
 from synthdp.fit.max_entropy import MaxEntropy
 from synthdp.measurements import Measurements
-from synthdp.mechanisms.adaptive.coarsening import coarse_table, coarsen_columns
-from synthdp.mechanisms.adaptive.column_tree import OneWay
-from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.allocation import BudgetAllocation
+from synthdp.mechanisms.column_groups import coarse_table, coarsen_columns
+from synthdp.mechanisms.column_histograms import OneWayTree
+from synthdp.mechanisms.column_tree import OneWay
 from synthdp.mechanisms.l1_pairs import NoisyAverages, tables_of_products
 from synthdp.mechanisms.preflight import check_tables, salvaged
 from synthdp.mechanisms.protocol import HasPrivacyCost
@@ -68,11 +68,6 @@ columns of Adult errors of .0784, .0775 and .0785, four releases each."""
 
 PAIRS_PER_COLUMN = 4
 """At most this many pairs per column are tried for the junction tree, the pairs that tell most.  A safety limit of time."""
-
-MEAN_OVER_STDDEV = math.sqrt(2 / math.pi)
-"""Mean absolute value of Gaussian noise over its standard deviation, √(2 / π).  It says how much of a pair's distance
-from independence noise alone makes.  Derived.
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -194,7 +189,7 @@ def _gains(tables: Sequence[NoisyTable]) -> dict[Clique, float]:
         if len(table.clique) == 2:
             first, second = (margins[j] for j in table.clique)
             alone = np.outer(first, second).ravel() / max(float(first.sum()), 1e-9)
-            noise = np.minimum(MEAN_OVER_STDDEV * table.stddev, alone)
+            noise = np.minimum(MEAN_ABS * table.stddev, alone)
             gains[table.clique] = float(np.abs(table.counts - alone).sum() - noise.sum())
     return gains
 

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from synthdp.errors import ParameterError, SolverUnavailableError
-from synthdp.mechanisms.adaptive.one_ways import OneWayTree
+from synthdp.mechanisms.column_histograms import OneWayTree
 from synthdp.mechanisms.protocol import Mechanism, TableMechanism
 from synthdp.privacy.loss import Remaining
 from synthdp.progress import ProgressCallback, silent

@@ -25,9 +25,9 @@ from synthdp.fit.consistency import centred
 from synthdp.fit.public_shrinkage import combined, dispersion, smoothed_ratio
 from synthdp.fit.raking import RakedTable, rake_rows, raked_exactly
 from synthdp.fit.smoothed_rows import MODEL_ROWS, SmoothedRows, smoothed_rows
-from synthdp.mechanisms.adaptive.column_tree import OneWay
 from synthdp.mechanisms.adaptive.fitting import consistent_tables
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
+from synthdp.mechanisms.column_tree import OneWay
 from synthdp.queries.contingency import NoisyTable, Shape, cell_index
 from synthdp.randomness import Generator, generator
 from synthdp.sampling.exact_tables import ExactTable
@@ -341,7 +341,7 @@ safety limit.
 class PublicKnowledge:
     """Public rows and public totals, as the adaptive mechanism uses them.
 
-    See `synthdp.mechanisms.adaptive.knowledge.Public`.
+    See `synthdp.mechanisms.public_hooks.Public`.
 
     Parameters
     ----------

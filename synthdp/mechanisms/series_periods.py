@@ -15,8 +15,8 @@ from synthdp.arrays import Clique, Codes, FloatArray, GridIndices, IntArray
 from synthdp.domain.domain import Domain
 from synthdp.domain.public_rows import PublicRows
 from synthdp.measurements import Measurements
-from synthdp.mechanisms.adaptive.refit import Refit
 from synthdp.mechanisms.series_asked import AskedPlan, rows_between
+from synthdp.mechanisms.series_refit import Refit
 from synthdp.queries.contingency import contingency
 from synthdp.randomness import Generator
 from synthdp.sampling.synthetic_model import SyntheticModel

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from synthdp.arrays import MEAN_ABS
 from synthdp.checks import whole
 from synthdp.curator import forecast_tables
 from synthdp.domain.histories import Layout
@@ -43,9 +44,6 @@ ASSUMED_PERSONS = 10_000
 """Number of persons that a plan assumes if the user gives none.  More would predict smaller errors, which few tables
 would reach.  A convention."""
 
-MEAN_ABS = math.sqrt(2 / math.pi)
-"""Mean absolute value of a standard normal variable, by which a noise stddev becomes an expected error of a count.
-Derived: sqrt(2 / pi)."""
 
 WIDE = 0.01
 """Uncertainty of a column's mean, as a fraction of its range, above which a plan warns of a heavy tail.  Less would

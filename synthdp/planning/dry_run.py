@@ -24,15 +24,15 @@ from synthdp.domain.encoder import decode, encode
 from synthdp.domain.grid import grid_of
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.adaptive_marginals import AdaptiveMarginals
-from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.adaptive.optimum import optimum_of
-from synthdp.mechanisms.adaptive.power import power_of
 from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.automatic import Automatic
+from synthdp.mechanisms.column_histograms import OneWayTree
 from synthdp.mechanisms.preflight import account_of, discovery_part, refusal_costs, takes
 from synthdp.mechanisms.survey_weights import SHARE, check_weights, measure_weights, weights_of, with_weight
 from synthdp.mechanisms.workload import Workload, workload_of
 from synthdp.planning.plan import POOR, USEFUL, Plan, Plans
+from synthdp.planning.power import power_of
 from synthdp.privacy.calibration import THRESHOLDS_SHARE, gaussian_account
 from synthdp.privacy.loss import LARGE_EPSILON, ZCDP, ApproxDP, GaussianDP, PrivacyLoss, PureDP, loss_of
 from synthdp.privacy.neighbors import Adjacency, Neighbors, neighbors_named

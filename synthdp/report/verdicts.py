@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from synthdp.answers.answer import answer_engine
 from synthdp.answers.direct import GLSEstimates
 from synthdp.answers.relations import Relations, ShownRelation, associations
+from synthdp.arrays import MEAN_ABS
 from synthdp.pictures.column_views import drawn_indices
 from synthdp.release import Release
 from synthdp.sampling.synthetic_model import SyntheticModel
@@ -81,7 +82,7 @@ def column_verdicts(direct: GLSEstimates) -> list[ColumnVerdict]:
         if errors is None:
             found.append(ColumnVerdict(name=name, word="unknown", error=math.nan, lost=lost))
             continue
-        error = min(1.0, 0.5 * math.sqrt(2 / math.pi) * float(errors.sum()) / total)
+        error = min(1.0, 0.5 * MEAN_ABS * float(errors.sum()) / total)
         word = "good" if error < GOOD and not lost else "fair" if error < FAIR and not lost else "poor"
         found.append(ColumnVerdict(name=name, word=word, error=error, lost=lost))
     return found

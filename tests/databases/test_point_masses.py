@@ -14,7 +14,7 @@ from no_noise import without_noise
 import synthdp as sd
 from synthdp.domain.axis import Axis
 from synthdp.domain.histories import Layout
-from synthdp.mechanisms.adaptive.column_tree import OneWay
+from synthdp.mechanisms.column_tree import OneWay
 from synthdp.mechanisms.related.attribute_columns import model_cells
 
 SCHEMA = sd.DatabaseSchema(

@@ -20,7 +20,7 @@ from synthdp.errors import ParameterError
 FeatureMatrix: TypeAlias = "FloatArray | sp.csc_array"
 """(k, m) features of m support points under k queries, dense or sparse by columns."""
 
-_LAPLACE_MEAN_OVER_STDDEV = math.sqrt(0.5)
+_LAPLACE_MEAN_ABS = math.sqrt(0.5)
 """Mean absolute value of Laplace noise over its standard deviation, sqrt(1/2). Derived.  Gaussian noise has 0.798, so
 that stopping at this level is early for neither.
 """
@@ -61,7 +61,7 @@ def expected_noise(stddev: FloatArray) -> float:
 
     A fit below this level fits noise.
     """
-    return _LAPLACE_MEAN_OVER_STDDEV * float(row_weights(stddev) @ stddev)
+    return _LAPLACE_MEAN_ABS * float(row_weights(stddev) @ stddev)
 
 
 def checked_answers(b: Answers, stddev: FloatArray | float) -> tuple[Answers, FloatArray]:

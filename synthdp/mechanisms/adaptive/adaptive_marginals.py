@@ -22,34 +22,33 @@ from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.protocol import Distribution
 from synthdp.fit.consistency import gls_total
 from synthdp.fit.listed_entropy import ListedEntropy
-from synthdp.fit.max_entropy import MaxEntropy
+from synthdp.fit.max_entropy import MODEL_SWEEPS, MaxEntropy
 from synthdp.fit.raking import Particles
 from synthdp.mechanisms.adaptive.coarse_triples import measure_with_triples, triples_that_matter
-from synthdp.mechanisms.adaptive.coarsening import group_target
-from synthdp.mechanisms.adaptive.column_tree import OneWay
-from synthdp.mechanisms.adaptive.declared_shapes import with_declared_shapes
 from synthdp.mechanisms.adaptive.energies import EstimatedRelation, before_scores
-from synthdp.mechanisms.adaptive.fitting import MODEL_SWEEPS, fit_distribution, fit_rows, fit_tree
-from synthdp.mechanisms.adaptive.knowledge import Knowledge, NothingPublic, Public
+from synthdp.mechanisms.adaptive.fitting import fit_distribution, fit_rows, fit_tree
+from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.measuring import measure_interactions, measure_one_ways_again, measure_tables
 from synthdp.mechanisms.adaptive.merging import as_interactions, with_merged
-from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.adaptive.optimum import Optimum, optimum_of
-from synthdp.mechanisms.adaptive.rounding import measure_roundness
 from synthdp.mechanisms.adaptive.screening import Screening, screen_against_independence, screen_against_model
 from synthdp.mechanisms.adaptive.second_moments import likely_products, measure_second_moments
 from synthdp.mechanisms.adaptive.selection import Planner
 from synthdp.mechanisms.adaptive.shares import (
     FIRST_COUNT_SHARE,
     ROUNDS_WITH_TRIPLES,
-    one_way_share,
     parts_of_rounds,
     screening_part,
 )
-from synthdp.mechanisms.adaptive.wide import WIDE, measure_wide
 from synthdp.mechanisms.allocation import BudgetAllocation
+from synthdp.mechanisms.column_groups import group_target
+from synthdp.mechanisms.column_histograms import OneWayTree, one_way_share
+from synthdp.mechanisms.column_rounding import measure_roundness
+from synthdp.mechanisms.column_shapes import with_declared_shapes
+from synthdp.mechanisms.column_tree import OneWay
 from synthdp.mechanisms.preflight import check_tables, first_that_works, last_of, salvaged
 from synthdp.mechanisms.protocol import HasPrivacyCost
+from synthdp.mechanisms.public_hooks import NothingPublic, Public
 from synthdp.mechanisms.row_count import RowCount, count_rows_from
 from synthdp.mechanisms.workload import Workload, WorkloadSpec, weighted_too, workload_of
 from synthdp.privacy.loss import ROUNDING, Remaining, Spend
@@ -108,10 +107,10 @@ class AdaptiveMarginals(HasPrivacyCost):
         cells and little noise.
     wide
         Tables of more columns than this, >= 1, are screened over few bins of each column and planned in one round.
-        Each connected component of columns is then fitted on its own.
+        Each connected component of columns is then fitted on its own, which takes less time.
     places
         Name of a column of places.  Its levels are counted with every other column at each step of its hierarchy.
-        Synthetic rows have whole numbers that add up at every step (`synthdp.mechanisms.adaptive.places`).
+        Synthetic rows have whole numbers that add up at every step (`synthdp.mechanisms.places`).
     public
         Rows of a public table, and exact totals.  The model follows public rows where noisy answers have no information
         and do not contradict these rows.
@@ -148,7 +147,7 @@ class AdaptiveMarginals(HasPrivacyCost):
     fit: MaxEntropy = field(default_factory=MaxEntropy)
     particles: Particles = field(default_factory=Particles)
     listed: ListedEntropy = field(default_factory=ListedEntropy)
-    wide: int = WIDE
+    wide: int = 128
     places: str | None = None
     public: Public = field(default_factory=NothingPublic)
     on_progress: ProgressCallback = silent
@@ -225,7 +224,7 @@ class AdaptiveMarginals(HasPrivacyCost):
 
         found, exact = self.public.fitted(known, alone=alone, rng=rng), self.public.exact(known)
         if self.places is not None and known.places:
-            from synthdp.mechanisms.adaptive.places import exact_places
+            from synthdp.mechanisms.places import exact_places
 
             place = known.domain.names.index(self.places)
             pairs, ours = exact_places(known, found, workload, place=place)
@@ -244,7 +243,7 @@ class AdaptiveMarginals(HasPrivacyCost):
         """
         workload = workload_of(self.workload, schema.names, target=self.target)
         if self.places is not None:
-            from synthdp.mechanisms.adaptive.places import check_places
+            from synthdp.mechanisms.places import check_places
 
             check_places(self.places, schema)
         check_rules(schema)
@@ -265,7 +264,7 @@ class AdaptiveMarginals(HasPrivacyCost):
             yield measure_interactions(known, account, best)
             return
         if rounds and self.places is not None:
-            from synthdp.mechanisms.adaptive.places import measure_places
+            from synthdp.mechanisms.places import measure_places
 
             self._tell("pairs")
             place = known.domain.names.index(self.places)
@@ -274,6 +273,8 @@ class AdaptiveMarginals(HasPrivacyCost):
             rounds = [1.0]
         if rounds and len(known.domain) > self.wide:
             self._tell("pairs")
+            from synthdp.mechanisms.wide_tables import measure_wide
+
             known = measure_wide(known, account, workload, screen=self.screen)
             yield known
             rounds = []

@@ -15,11 +15,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from synthdp.arrays import Clique, narrow
+from synthdp.arrays import MEAN_ABS, Clique, narrow
 from synthdp.curator import Curator
 from synthdp.distribution.explicit import Explicit
 from synthdp.domain.domain import Domain
-from synthdp.mechanisms.adaptive.energies import MEAN_ABS, energies, explained_by_chance
+from synthdp.mechanisms.adaptive.energies import energies, explained_by_chance
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.measuring import measure_tables
 from synthdp.mechanisms.adaptive.merging import SEEN, merged_groups

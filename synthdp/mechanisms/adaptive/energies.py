@@ -10,17 +10,12 @@ Post-processing of noisy answers.
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
 
-from synthdp.arrays import FloatArray, IntArray
-
-MEAN_ABS = math.sqrt(2 / math.pi)
-"""The mean of |Z| for a standard normal Z, √(2 / π), which turns a standard deviation into a mean absolute error.
-Derived."""
+from synthdp.arrays import MEAN_ABS, FloatArray, IntArray
 
 OF_MARGINS = 0.5
 """Assumed squared error of a column's estimated rows, as a multiple of the noise variance of its raw counts.  It is below

@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence, Set as AbstractSet
+from collections.abc import Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 import numpy as np
 
 from synthdp.arrays import BoolArray, Clique, FloatArray, IntArray
-from synthdp.distribution.protocol import Distribution
 from synthdp.domain.domain import Domain
 from synthdp.domain.refinement import Refinement
 from synthdp.fit.consistency import GLSEffects, gls_total
 from synthdp.fit.moment_matching import NoisyProducts
 from synthdp.fit.out_of_domain import OutOfDomain, pooled_repeats
 from synthdp.measurements import Measurements
-from synthdp.mechanisms.adaptive.coarsening import coarse_table, coarsen_columns
-from synthdp.mechanisms.adaptive.column_tree import OneWay
 from synthdp.mechanisms.adaptive.energies import variance_of_margin
 from synthdp.mechanisms.adaptive.merging import merged_domain
 from synthdp.mechanisms.adaptive.shares import ONE_WAYS_KNOWN, signal
 from synthdp.mechanisms.allocation import BudgetAllocation
+from synthdp.mechanisms.column_groups import coarse_table, coarsen_columns
+from synthdp.mechanisms.column_tree import OneWay
 from synthdp.mechanisms.protocol import NO_RELATION
 from synthdp.queries.contingency import NoisyTable, project_to_simplex
-from synthdp.randomness import Generator
-from synthdp.sampling.exact_tables import ExactTable
 from synthdp.sampling.structural_zeros import structural_zeros
 from synthdp.schema.schema import Schema
 
@@ -296,77 +292,3 @@ class Knowledge:
             tree=tuple(dict.fromkeys([*self.tree, *tree])),
             off_tree=tuple(dict.fromkeys([*self.off_tree, *off_tree])),
         )
-
-
-class Public(Protocol):
-    """Hooks by which the mechanism uses public data (a public table, exact totals).
-
-    Each method is called at one stage.  All are post-processing and cost nothing.
-    """
-
-    def notes(self, schema: Schema, /) -> tuple[str, ...]:
-        """Return the receipt's sentences on the public data that was used."""
-        ...
-
-    def columns(self, columns: tuple[OneWay, ...], /, *, total: float) -> tuple[OneWay, ...]:
-        """Return the estimates of single columns, improved by public data on these columns."""
-        ...
-
-    def rows_per_group(self, target: float, /, *, total: float) -> float:
-        """Return how many rows a coarse bin should hold.
-
-        Without public data, noise allows ``target`` rows; public data may allow fewer, and so finer bins.
-        """
-        ...
-
-    def pinned(self, columns: Sequence[OneWay], /) -> Sequence[AbstractSet[int]]:
-        """Return, for each column, the fine bins that public totals name, which must not be merged with others.
-
-        The sequence is empty if there are no public totals.
-        """
-        ...
-
-    def added_to(self, known: Knowledge, /) -> Knowledge:
-        """Return the state with public tables of several columns added, and with the number of rows in these tables."""
-        ...
-
-    def fitted(self, known: Knowledge, /, *, alone: Callable[[], Distribution], rng: Generator) -> Distribution:
-        """Return the model of all noisy answers and public data; calling ``alone`` fits the noisy answers alone."""
-        ...
-
-    def exact(self, known: Knowledge, /) -> tuple[ExactTable, ...]:
-        """Return the public tables that synthetic rows must reproduce exactly."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class NothingPublic:
-    """Hooks for a release without public data: each returns its argument, or nothing."""
-
-    def notes(self, _schema: Schema, /) -> tuple[str, ...]:
-        """Return no notes, as there is no public data."""
-        return ()
-
-    def columns(self, columns: tuple[OneWay, ...], /, *, total: float) -> tuple[OneWay, ...]:  # noqa: ARG002
-        """Return the columns unchanged, as there is no public data."""
-        return columns
-
-    def rows_per_group(self, target: float, /, *, total: float) -> float:  # noqa: ARG002
-        """Return the target unchanged, as there is no public data."""
-        return target
-
-    def pinned(self, _columns: Sequence[OneWay], /) -> Sequence[AbstractSet[int]]:
-        """Return nothing, as no public total names a value."""
-        return ()
-
-    def added_to(self, known: Knowledge, /) -> Knowledge:
-        """Return the state unchanged, as there is no public data."""
-        return known
-
-    def fitted(self, _known: Knowledge, /, *, alone: Callable[[], Distribution], rng: Generator) -> Distribution:  # noqa: ARG002
-        """Return the model of the noisy answers alone, as there is no public data."""
-        return alone()
-
-    def exact(self, _known: Knowledge, /) -> tuple[ExactTable, ...]:
-        """Return no tables, as there is no public data that rows must reproduce."""
-        return ()

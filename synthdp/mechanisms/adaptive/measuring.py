@@ -13,11 +13,11 @@ from synthdp.curator import Curator
 from synthdp.domain.domain import Domain
 from synthdp.fit.consistency import centred
 from synthdp.fit.out_of_domain import merged_tables, pooled_repeats
-from synthdp.mechanisms.adaptive.column_tree import pooled_each
+from synthdp.fit.shrinkage import best_ridge
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.optimum import Optimum
 from synthdp.mechanisms.adaptive.selection import Batch, Candidate
-from synthdp.mechanisms.adaptive.shrinkage import best_ridge
+from synthdp.mechanisms.column_tree import pooled_each
 from synthdp.queries.contingency import NoisyTable
 from synthdp.queries.interactions import Interactions
 from synthdp.queries.linear import Total

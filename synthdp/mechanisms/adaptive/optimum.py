@@ -15,8 +15,7 @@ from types import MappingProxyType
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from synthdp.arrays import Clique, FloatArray
-from synthdp.mechanisms.adaptive.energies import MEAN_ABS
+from synthdp.arrays import MEAN_ABS, Clique, FloatArray
 from synthdp.mechanisms.adaptive.selection import KEPT, MAX_TRIPLES
 from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.workload import Workload

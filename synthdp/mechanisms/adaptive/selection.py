@@ -15,10 +15,10 @@ from functools import cached_property
 
 import numpy as np
 
-from synthdp.arrays import BoolArray, Clique, FloatArray, IntArray
+from synthdp.arrays import MEAN_ABS, BoolArray, Clique, FloatArray, IntArray
 from synthdp.checks import check_number, check_whole
 from synthdp.distribution.junction_tree import TreePlanner
-from synthdp.mechanisms.adaptive.energies import MEAN_ABS, EstimatedRelation
+from synthdp.mechanisms.adaptive.energies import EstimatedRelation
 from synthdp.mechanisms.allocation import BudgetAllocation
 
 BATCHES = (1, 2, 3, 4, 6, 8, 11, 16, 22, 32, 45, 64, 100)

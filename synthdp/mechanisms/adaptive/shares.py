@@ -5,9 +5,6 @@ Shares are fractions of the whole budget, unless the text names another whole.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-
 import numpy as np
 
 from synthdp.mechanisms.allocation import BudgetAllocation
@@ -18,19 +15,6 @@ division of the budget surer, and leaves less to divide.  Tuned: half and twice 
 five tables by 0 and 0 % (docs/benchmarks/constants.md).
 """
 
-ONE_WAY_LEVEL = 0.13
-"""Share of the budget for the first histograms of all columns at little noise: summed over a column, it is .2 % of the
-rows.  Each factor of ten of more noise raises the share by .22, since relations cannot be accurate where columns are
-not.  A larger one makes columns better, and relations worse.  Tuned: .1 changes Kolmogorov distances of three tables by
-+6 % and their three-way errors by -.2 % at epsilon 3, and nothing beyond scatter at .3 and 1
-(docs/benchmarks/planner.md).
-"""
-
-ONE_WAYS = (0.1, 0.8)
-"""Least and largest share of the budget for the first histograms of all columns.  Where noise is low, the least share
-keeps single columns accurate.  Where noise is high, the largest share leaves some budget for relations.  Tuned:
-half and twice of it change the three-way error of five tables by +.6 and 0 % (docs/benchmarks/constants.md).
-"""
 
 ROUNDS = ([1.0], [0.7, 0.3])
 """Fractions of the budget left after the one-ways for each round of measuring tables: one round, or two above
@@ -64,26 +48,6 @@ screening costs; and the largest stddev of a score, as a fraction of the rows, a
 pairs score above .5 without noise, so beyond it noise alone would choose.  A smaller first or a larger second one spends
 more on scores, and less on tables.  Tuned: half and twice of SCORE_NOISE change the three-way error of five tables by +.1
 and +1.0 %; of MOST_SCREEN by +1.1 and +.5 %; of LOUDEST_SCORE by -.1 and 0 % (docs/benchmarks/constants.md)."""
-
-
-def one_way_share(cells: Sequence[int], budget: BudgetAllocation, *, total: float) -> float:
-    """Return the budget share of the first histograms of all columns; it grows with their noise relative to the rows.
-
-    A single column gets half of the remaining budget.
-
-    Parameters
-    ----------
-    cells
-        Number of bins in the first histogram of each column.
-    budget
-        The remaining budget.
-    total
-        Estimated number of rows.
-    """
-    if len(cells) == 1:
-        return budget.share * 0.5
-    noise = budget.table_stddev(1 / len(cells)) * float(np.mean(cells)) / total
-    return float(np.clip(ONE_WAY_LEVEL + 0.22 * math.log10(noise / 0.002), *ONE_WAYS))
 
 
 def parts_of_rounds(budget: BudgetAllocation, *, total: float, second_stage: float | None) -> list[float]:

@@ -1,7 +1,7 @@
 """Noisy estimates of each column of persons' rows: histograms whose heavy bins are split, weighted by persons.
 
 A column's standard bins are counted by group of periods.  The heavy bins of all periods together are split level by
-level, as `synthdp.mechanisms.adaptive.one_ways` does for one table.  So a value that many rows have gets a bin of its
+level, as `synthdp.mechanisms.column_histograms` does for one table.  So a value that many rows have gets a bin of its
 own, however wide the column's bounds are.  The model's bins are runs of these fine bins within a standard bin.  A
 `Refinement` holds the distribution of rows within them.
 """
@@ -20,13 +20,13 @@ from synthdp.domain.axis import Axis
 from synthdp.domain.histories import BINS, Layout
 from synthdp.domain.refinement import Refinement, axis_of_roundness
 from synthdp.fit.person_shrinkage import shrunk
+from synthdp.fit.smoothing import estimated
 from synthdp.fit.tail_smoothing import smoothed
 from synthdp.measurements import Measurements
-from synthdp.mechanisms.adaptive.column_tree import ColumnTree, OneWay
-from synthdp.mechanisms.adaptive.one_ways import OneWayTree
-from synthdp.mechanisms.adaptive.rounding import CLEAR, SHARE, parts_in_classes, rounded
-from synthdp.mechanisms.adaptive.smoothing import estimated
 from synthdp.mechanisms.allocation import BudgetAllocation
+from synthdp.mechanisms.column_histograms import OneWayTree
+from synthdp.mechanisms.column_rounding import CLEAR, SHARE, parts_in_classes, rounded
+from synthdp.mechanisms.column_tree import ColumnTree, OneWay
 from synthdp.mechanisms.related.choosing import Attribute, cells_of
 from synthdp.mechanisms.related.measuring_persons import measure
 from synthdp.queries.person_tables import Kind, PersonTable
@@ -308,7 +308,7 @@ def round_columns(
 ) -> tuple[tuple[AttributeColumn, ...], BudgetAllocation, tuple[Measurements, ...]]:
     """Measure the digit preference of columns of numbers, where it can exceed the noise.
 
-    See `synthdp.mechanisms.adaptive.rounding`.  Costs at most `MOST_ROUND` of the whole budget, for the curator's
+    See `synthdp.mechanisms.column_rounding`.  Costs at most `MOST_ROUND` of the whole budget, for the curator's
     neighbouring relation, and nothing if no column is measured.
 
     Parameters

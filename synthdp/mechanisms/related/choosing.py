@@ -13,7 +13,7 @@ from itertools import combinations
 
 import numpy as np
 
-from synthdp.arrays import FloatArray, IntArray
+from synthdp.arrays import MEAN_ABS, FloatArray, IntArray
 from synthdp.domain.histories import STATE, Layout, Order
 from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.workload import Workload
@@ -245,9 +245,6 @@ stddevs.  A larger value measures fewer tables with less noise each; a smaller o
 Tuned: half and twice of it change pairs in a row of two panels by -1.4 and +2.9 % (docs/benchmarks/constants.md).
 """
 
-MEAN_ABS = math.sqrt(2 / math.pi)
-"""The mean of |Z| for a standard normal Z, √(2 / π); it converts a standard deviation to a mean absolute error.  Derived.
-"""
 
 CLEARLY = 2.0
 """A relation is measured again with more budget if its squared distance from the model is large.  It must be this many

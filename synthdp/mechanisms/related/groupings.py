@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from synthdp.arrays import BoolArray, FloatArray, IntArray
+from synthdp.arrays import MEAN_ABS, BoolArray, FloatArray, IntArray
 from synthdp.domain.axis import Axis
 from synthdp.domain.histories import Layout
 from synthdp.queries.person_tables import RANKS, Grouping
@@ -66,7 +66,7 @@ def fineness(persons: float, noise: float) -> dict[Fineness, int]:
     noise
         Noise stddev of a cell of a table of two attributes that gets the whole budget of such tables, in persons.
     """
-    fits = math.sqrt(PAIR_NOISE * persons / max(math.sqrt(2 / math.pi) * noise, 1e-9))
+    fits = math.sqrt(PAIR_NOISE * persons / max(MEAN_ABS * noise, 1e-9))
     pairs = int(np.clip(math.floor(fits), FEWEST, MOST))
     return {"threes": FEWEST, "pairs": pairs, "steps": pairs + MORE_OF_STEPS}
 

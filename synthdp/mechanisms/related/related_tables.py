@@ -24,8 +24,8 @@ from synthdp.errors import ParameterError
 from synthdp.fit.history_scaling import LAST, Key, Target, fit_histories
 from synthdp.fit.person_shrinkage import towards
 from synthdp.measurements import Measurements
-from synthdp.mechanisms.adaptive.shares import one_way_share
 from synthdp.mechanisms.allocation import BudgetAllocation
+from synthdp.mechanisms.column_histograms import one_way_share
 from synthdp.mechanisms.preflight import first_that_works, last_of, salvaged
 from synthdp.mechanisms.protocol import HasPrivacyCost
 from synthdp.mechanisms.related.attribute_columns import (

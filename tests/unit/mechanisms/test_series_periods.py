@@ -9,7 +9,6 @@ from series_worlds import QUERIES
 import synthdp as sd
 from synthdp.domain.domain import domain_of
 from synthdp.measurements import Measurements, Noise, NoiseLaw
-from synthdp.mechanisms.adaptive.refit import Refit
 from synthdp.mechanisms.series_asked import (
     AskedPlan,
     Repeated,
@@ -19,6 +18,7 @@ from synthdp.mechanisms.series_asked import (
     whole_answers,
 )
 from synthdp.mechanisms.series_periods import model_of_rows, rows_of_period
+from synthdp.mechanisms.series_refit import Refit
 from synthdp.mechanisms.series_schedule import stages_of
 from synthdp.privacy.series_factor import optimal_factor, prefix_covariance
 from synthdp.queries.distances import MarginalDistances

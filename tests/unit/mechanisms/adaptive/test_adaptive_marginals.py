@@ -9,8 +9,8 @@ from no_noise import recorded, replayed, without_noise
 
 from synthdp import AdaptiveMarginals, ApproxDP, Boolean, Categorical, Continuous, Curator, Integer, PureDP, Schema
 from synthdp.errors import ParameterError
-from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.adaptive.selection import Planner
+from synthdp.mechanisms.column_histograms import OneWayTree
 from synthdp.privacy.loss import GaussianDP
 
 BUDGET = ApproxDP(1.0, 1e-6)

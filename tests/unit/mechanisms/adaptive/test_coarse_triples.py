@@ -15,9 +15,9 @@ from synthdp.fit.out_of_domain import merged_tables
 from synthdp.mechanisms.adaptive.coarse_triples import LEVEL, measure_with_triples, triples_that_matter
 from synthdp.mechanisms.adaptive.energies import EstimatedRelation
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
-from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.adaptive.selection import Batch, Candidate, Planner
 from synthdp.mechanisms.allocation import BudgetAllocation
+from synthdp.mechanisms.column_histograms import OneWayTree
 from synthdp.mechanisms.workload import Workload, workload_of
 from synthdp.privacy.loss import PrivacyLoss
 from synthdp.queries.marginals import Marginals

@@ -8,7 +8,7 @@ from scipy.stats import lognorm
 import synthdp as sd
 from synthdp.errors import SchemaError
 from synthdp.fit.public_shrinkage import combined
-from synthdp.mechanisms.adaptive.declared_shapes import expected_counts
+from synthdp.mechanisms.column_shapes import expected_counts
 
 EDGES = np.linspace(0, 100, 33)
 

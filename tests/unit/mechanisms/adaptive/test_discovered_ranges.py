@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 from synthdp.domain.domain import axis_of
-from synthdp.mechanisms.adaptive.coarsening import coarsen
-from synthdp.mechanisms.adaptive.column_tree import OneWay, first_trees
-from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.allocation import BudgetAllocation
+from synthdp.mechanisms.column_groups import coarsen
+from synthdp.mechanisms.column_histograms import OneWayTree
+from synthdp.mechanisms.column_tree import OneWay, first_trees
 from synthdp.privacy.loss import GaussianDP
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.schema.columns import DISCOVERED, Integer

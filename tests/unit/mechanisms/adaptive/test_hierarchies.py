@@ -18,9 +18,9 @@ from synthdp import (
     SyntheticRelease,
 )
 from synthdp.domain.domain import Domain
-from synthdp.mechanisms.adaptive.column_tree import ColumnTree, first_trees
-from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.allocation import BudgetAllocation
+from synthdp.mechanisms.column_histograms import OneWayTree
+from synthdp.mechanisms.column_tree import ColumnTree, first_trees
 from synthdp.queries.marginals import one_ways as histogram
 
 STATES, COUNTIES, TRACTS = 20, 10, 10

@@ -16,9 +16,9 @@ from synthdp.mechanisms.adaptive.energies import EstimatedRelation
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.measuring import measure_tables
 from synthdp.mechanisms.adaptive.merging import merged_groups, with_merged
-from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.adaptive.selection import Batch, Candidate, Planner
 from synthdp.mechanisms.allocation import BudgetAllocation
+from synthdp.mechanisms.column_histograms import OneWayTree
 from synthdp.privacy.neighbors import Adjacency, Neighbors
 from synthdp.queries.marginals import Marginals
 from synthdp.release import load, save

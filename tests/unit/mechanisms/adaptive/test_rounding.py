@@ -14,8 +14,8 @@ from synthdp.answers.direct import GLSEstimates
 from synthdp.domain.domain import Domain
 from synthdp.domain.encoder import Numbers, encode
 from synthdp.domain.refinement import axis_of_roundness
-from synthdp.mechanisms.adaptive.one_ways import OneWayTree
-from synthdp.mechanisms.adaptive.rounding import rounded
+from synthdp.mechanisms.column_histograms import OneWayTree
+from synthdp.mechanisms.column_rounding import rounded
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.marginals import one_ways
 from synthdp.release import load, save

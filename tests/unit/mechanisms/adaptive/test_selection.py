@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from synthdp.arrays import MEAN_ABS
 from synthdp.distribution.junction_tree import TreePlanner
 from synthdp.mechanisms.adaptive import selection
-from synthdp.mechanisms.adaptive.energies import MEAN_ABS, EstimatedRelation
+from synthdp.mechanisms.adaptive.energies import EstimatedRelation
 from synthdp.mechanisms.adaptive.selection import Candidate, Planner, divided
 from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.privacy.loss import GaussianDP, PureDP

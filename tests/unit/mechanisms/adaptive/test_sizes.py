@@ -8,9 +8,9 @@ from hypothesis import given, strategies as st
 
 import synthdp as sd
 from synthdp.domain.domain import axis_of
-from synthdp.mechanisms.adaptive.column_tree import first_trees
-from synthdp.mechanisms.adaptive.one_ways import OneWayTree
-from synthdp.mechanisms.adaptive.sizes import far_beyond
+from synthdp.mechanisms.column_histograms import OneWayTree
+from synthdp.mechanisms.column_sizes import far_beyond
+from synthdp.mechanisms.column_tree import first_trees
 from synthdp.schema.columns import DISCOVERED
 
 TREE = OneWayTree()

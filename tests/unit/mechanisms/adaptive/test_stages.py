@@ -13,12 +13,12 @@ from synthdp.fit.raking import Particles
 from synthdp.mechanisms.adaptive.fitting import consistent_tables, fit_distribution, fit_tree
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.measuring import measure_one_ways_again, measure_tables
-from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.adaptive.screening import screen_against_independence, screen_against_model
 from synthdp.mechanisms.adaptive.second_moments import measure_second_moments
 from synthdp.mechanisms.adaptive.selection import Batch, Planner
 from synthdp.mechanisms.adaptive.shares import MOST_SCREEN, SCREEN, screening_part
 from synthdp.mechanisms.allocation import BudgetAllocation
+from synthdp.mechanisms.column_histograms import OneWayTree
 from synthdp.mechanisms.workload import Workload
 from synthdp.privacy.loss import components
 

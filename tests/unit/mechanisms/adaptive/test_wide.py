@@ -11,12 +11,12 @@ from no_noise import recorded, replayed
 import synthdp as sd
 from synthdp.distribution.components import Components
 from synthdp.distribution.junction_tree import tree_cells
-from synthdp.mechanisms.adaptive.wide import (
+from synthdp.mechanisms.wide_fit import related
+from synthdp.mechanisms.wide_tables import (
     CELLS_A_COLUMN,
     buckets,
     interaction_strength,
     plan_components,
-    related,
     standing_out,
     whole_margins,
 )

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from synthdp.answers.direct import GLSEstimates
-from synthdp.arrays import FloatArray
+from synthdp.arrays import MEAN_ABS, FloatArray
 from synthdp.measurements import Measurements
-from synthdp.mechanisms.adaptive.energies import MEAN_ABS, explained_by_chance, seen, variance_of_margin
+from synthdp.mechanisms.adaptive.energies import explained_by_chance, seen, variance_of_margin
 from synthdp.mechanisms.adaptive.screening import variance_of_product
 from synthdp.queries.distances import MarginalDistances
 from synthdp.sampling.synthetic_model import SyntheticModel

@@ -23,13 +23,29 @@ from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain, starts_of
 from synthdp.domain.grid import grid_of
 from synthdp.measurements import Measurements
-from synthdp.mechanisms.adaptive.column_tree import OneWay, first_trees
-from synthdp.mechanisms.adaptive.sizes import cut_by_size
 from synthdp.mechanisms.allocation import BudgetAllocation
+from synthdp.mechanisms.column_sizes import cut_by_size
+from synthdp.mechanisms.column_tree import OneWay, first_trees
 from synthdp.privacy.loss import ROUNDING
 from synthdp.queries.contingency import LEAST_STDDEV
 from synthdp.queries.marginals import one_ways
 from synthdp.schema.columns import DISCOVERED, Column
+
+ONE_WAY_LEVEL = 0.13
+"""Share of the budget for the first histograms of all columns at little noise: summed over a column, it is .2 % of the
+rows.  Each factor of ten of more noise raises the share by .22, since relations cannot be accurate where columns are
+not.  A larger one makes columns better, and relations worse.  Tuned: .1 changes Kolmogorov distances of three tables by
++6 % and their three-way errors by -.2 % at epsilon 3, and nothing beyond scatter at .3 and 1
+(docs/benchmarks/planner.md).
+"""
+
+
+ONE_WAYS = (0.1, 0.8)
+"""Least and largest share of the budget for the first histograms of all columns.  Where noise is low, the least share
+keeps single columns accurate.  Where noise is high, the largest share leaves some budget for relations.  Tuned:
+half and twice of it change the three-way error of five tables by +.6 and 0 % (docs/benchmarks/constants.md).
+"""
+
 
 WIDER = 4
 """How many times wider than the data a discovered range may be; its first histogram has this many times as many bins.
@@ -271,3 +287,23 @@ def _pooled_total(total: float, stddev: float, columns: Sequence[FloatArray], no
     sums = [total, *(float(counts.sum()) for counts in columns)]
     precisions = [stddev**-2, *(1 / (len(counts) * max(noise, LEAST_STDDEV) ** 2) for counts in columns)]
     return max(1.0, float(np.average(sums, weights=precisions)))
+
+
+def one_way_share(cells: Sequence[int], budget: BudgetAllocation, *, total: float) -> float:
+    """Return the budget share of the first histograms of all columns; it grows with their noise relative to the rows.
+
+    A single column gets half of the remaining budget.
+
+    Parameters
+    ----------
+    cells
+        Number of bins in the first histogram of each column.
+    budget
+        The remaining budget.
+    total
+        Estimated number of rows.
+    """
+    if len(cells) == 1:
+        return budget.share * 0.5
+    noise = budget.table_stddev(1 / len(cells)) * float(np.mean(cells)) / total
+    return float(np.clip(ONE_WAY_LEVEL + 0.22 * math.log10(noise / 0.002), *ONE_WAYS))

@@ -11,12 +11,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
-from scipy import sparse
 
 from synthdp.answers.direct import GLSEstimates
-from synthdp.arrays import BoolArray, Clique, FloatArray
+from synthdp.arrays import MEAN_ABS, BoolArray, Clique, FloatArray
 from synthdp.distribution.components import Components
-from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.junction_tree import TreePlanner
 from synthdp.distribution.protocol import Distribution
 from synthdp.domain.public_rows import PublicRows
@@ -28,26 +26,19 @@ from synthdp.fit.moment_matching import NoisyProducts
 from synthdp.fit.out_of_domain import OutOfDomain, consistent_merged
 from synthdp.fit.proportional_step import proportional_step
 from synthdp.fit.raking import Particles
+from synthdp.fit.shrinkage import best_ridge
+from synthdp.fit.smoothing import estimated
 from synthdp.measurements import Measurements
-from synthdp.mechanisms.adaptive.shrinkage import best_ridge
-from synthdp.mechanisms.adaptive.sizes import far_beyond
-from synthdp.mechanisms.adaptive.smoothing import estimated
+from synthdp.mechanisms.adaptive.adaptive_marginals import AdaptiveMarginals
+from synthdp.mechanisms.adaptive.fitting import fit_cells
+from synthdp.mechanisms.adaptive.selection import Planner
+from synthdp.mechanisms.column_sizes import far_beyond
 from synthdp.mechanisms.public_knowledge import fit_tables_with_public
-from synthdp.queries.contingency import LEAST_STDDEV, NoisyTable, Shape, project_to_simplex, table_shape, table_size
+from synthdp.mechanisms.wide_fit import at_place, related
+from synthdp.queries.contingency import LEAST_STDDEV, NoisyTable, Shape, project_to_simplex, table_size
 from synthdp.randomness import Generator
 from synthdp.sampling.structural_zeros import structural_zeros
 from synthdp.sampling.synthetic_model import SyntheticModel
-
-TREE_CELLS = 400_000
-"""Most cells of the junction tree in the fit of a later period, which bounds time and memory.  A safety limit."""
-
-WIDE = 128
-"""If a table has more columns than this, each connected component of its columns is fitted on its own.  Derived: the
-planner's limit, `wide.WIDE`."""
-
-MEAN_ABS = 0.7978845608
-"""The mean of |Z| for a standard normal Z, √(2 / π), which turns a standard deviation into a mean absolute error.
-Derived."""
 
 ATOM = 4.0
 """A part of a bin is a point mass if its noisy count exceeds the expected count by this many standard deviations of the
@@ -98,7 +89,8 @@ class Refit:
         """
         zeros = structural_zeros(model.schema, model.domain)
         if any(len(effect.clique) == 1 for effect in said.measured_alone):  # all interactions were measured
-            return self._of_cells(model, said, total)
+            effects = replace(said.effects, total=total)
+            return fit_cells(effects, zeros, self.listed, shape=model.domain.shape, kept=said.kept)
         one_ways = [_one_way(said, model, j) for j in range(len(model.domain))]
         margins = [project_to_simplex(table.counts, total) for table in one_ways]
         none = OutOfDomain(releasable=tuple(said.kept), rows=np.zeros(len(margins)), total=total)
@@ -117,21 +109,24 @@ class Refit:
             ridges[one.clique] = ridge
             noise = np.minimum(MEAN_ABS * one.stddev, expected).sum()
             strengths[one.clique] = float(np.abs(one.counts - expected * (not one.alone)).sum() - noise)
-        if len(shape) <= WIDE or said.products:
+        wide = len(shape) > AdaptiveMarginals().wide
+        if not wide or said.products:
             alone = partial(self._joined, tables, strengths, zeros, shape, total, said.products, rng)
-            if self.public is None or len(shape) > WIDE:
+            if self.public is None or wide:
                 return alone()
             return fit_tables_with_public(
                 lambda: tables, self.public, domain=model.domain, ridges=ridges, zeros=zeros, total=total, alone=alone,
                 rng=rng, margins=[np.where(kept, one, 0.0) for kept, one in zip(said.kept, margins, strict=True)],
             )  # fmt: skip
         parts: list[Distribution] = []
-        groups = _related([*strengths, *zeros], len(shape))
+        joined = related([*strengths, *zeros], len(shape))
+        alone_columns = {*range(len(shape))} - {j for columns in joined for j in columns}
+        groups = tuple(sorted([*joined, *((j,) for j in alone_columns)]))
         for columns in groups:
             place = {j: i for i, j in enumerate(columns)}
-            mine = [replace(one, clique=_at(place, one.clique)) for one in tables if one.clique[0] in place]
-            strong = {_at(place, clique): value for clique, value in strengths.items() if clique[0] in place}
-            masks = {_at(place, clique): mask for clique, mask in zeros.items() if clique[0] in place}
+            mine = [replace(one, clique=at_place(place, one.clique)) for one in tables if one.clique[0] in place]
+            strong = {at_place(place, clique): value for clique, value in strengths.items() if clique[0] in place}
+            masks = {at_place(place, clique): mask for clique, mask in zeros.items() if clique[0] in place}
             parts.append(self._joined(mine, strong, masks, tuple(shape[j] for j in columns), total, (), rng))
         return Components(shape=shape, columns=groups, parts=tuple(parts))
 
@@ -150,51 +145,15 @@ class Refit:
             return tree
         return self.particles.fit(tree, tables, total=total, rng=rng, products=products)
 
-    def _of_cells(self, model: SyntheticModel, said: GLSEstimates, total: float) -> Explicit:
-        """Fit all main effects and interactions by maximum entropy over every possible combination of coarse bins.
-
-        The fit is for plans that measured all interactions, over few combinations.  Cells without weight are left out.
-        """
-        kept, shape = said.kept, model.domain.shape
-        sizes = [int(groups.sum()) for groups in kept]
-        possible = np.ones(sizes, np.bool_)
-        for clique, mask in structural_zeros(model.schema, model.domain).items():
-            inside = mask.reshape(table_shape(shape, clique))[np.ix_(*(np.flatnonzero(kept[j]) for j in clique))]
-            place = [sizes[j] if j in clique else 1 for j in range(len(sizes))]
-            possible &= inside.transpose(np.argsort(clique, kind="stable")).reshape(place)
-        weights = self.listed.fit(replace(said.effects, total=total), possible=possible.ravel())
-        cells = np.flatnonzero(weights)
-        codes = np.unravel_index(cells, sizes)
-        groups = [np.flatnonzero(one) for one in kept]
-        found = np.column_stack([of[code] for of, code in zip(groups, codes, strict=True)])
-        return Explicit(shape=shape, codes=found, weights=weights[cells])
-
-
-def _related(cliques: Sequence[Clique], columns: int) -> tuple[Clique, ...]:
-    """Return the connected components of columns joined by cliques, sorted; a column in no clique is its own component.
-
-    Each component of a wide table is fitted on its own.
-    """
-    pairs = [(clique[0], j) for clique in cliques for j in clique[1:]]
-    first, second = (np.array([pair[side] for pair in pairs], np.int64) for side in (0, 1))
-    joined = sparse.csr_array((np.ones(len(pairs)), (first, second)), shape=(columns, columns))
-    label = sparse.csgraph.connected_components(joined, directed=False)[1]
-    return tuple(tuple(np.flatnonzero(label == one).tolist()) for one in range(int(label.max()) + 1))
-
-
-def _at(place: Mapping[int, int], clique: Clique) -> Clique:
-    """Translate a clique of table columns to positions within a component; ``place`` maps column to position."""
-    return tuple(place[j] for j in clique)
-
 
 def _tree(base: Sequence[Clique], strengths: Mapping[Clique, float], shape: Sequence[int]) -> set[Clique]:
-    """Choose the cliques of the junction tree: the strongest first, up to `TREE_CELLS` cells in the tree.
+    """Choose the cliques of the junction tree: the strongest first, up to `Planner.tree_cells` cells in the tree.
 
     Structural zeros, ``base``, are always included, as no row may break a rule.
     """
-    planner, taken = TreePlanner(shape), list(base)
+    planner, taken, most = TreePlanner(shape), list(base), Planner().tree_cells
     for clique in sorted(strengths, key=lambda one: -strengths[one]):
-        if table_size(shape, clique) <= TREE_CELLS and planner.cells([*taken, clique]) <= TREE_CELLS:
+        if table_size(shape, clique) <= most and planner.cells([*taken, clique]) <= most:
             taken.append(clique)
     return set(taken)
 

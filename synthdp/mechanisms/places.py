@@ -19,11 +19,11 @@ from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
 from synthdp.fit.out_of_domain import OutOfDomain
+from synthdp.fit.shrinkage import best_ridge
 from synthdp.fit.top_down import NoisyPlaces, PlaceCounts, descended, divided
 from synthdp.mechanisms.adaptive.knowledge import Knowledge, PlaceLevel
 from synthdp.mechanisms.adaptive.measuring import measure_each
 from synthdp.mechanisms.adaptive.screening import MAX_PAIR_CELLS
-from synthdp.mechanisms.adaptive.shrinkage import best_ridge
 from synthdp.mechanisms.workload import Workload
 from synthdp.queries.contingency import NoisyTable, table_size
 from synthdp.sampling.exact_tables import ExactTable, exact_counts

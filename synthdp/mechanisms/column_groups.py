@@ -10,7 +10,7 @@ import numpy as np
 
 from synthdp.arrays import FloatArray, IntArray
 from synthdp.domain.refinement import Refinement
-from synthdp.mechanisms.adaptive.column_tree import OneWay
+from synthdp.mechanisms.column_tree import OneWay
 from synthdp.queries.contingency import NoisyTable
 from synthdp.sampling.structural_zeros import pinned_leaves
 from synthdp.schema.columns import DISCOVERED

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import softmax
 
 from synthdp.arrays import FloatArray
-from synthdp.mechanisms.adaptive.separate_bins import NoisyHistogram, SeparateBins, separate_and_heaped_bins
+from synthdp.fit.separate_bins import NoisyHistogram, SeparateBins, separate_and_heaped_bins
 from synthdp.queries.contingency import project_to_simplex
 
 SPREADS = 2.0 ** np.arange(-1, 6)

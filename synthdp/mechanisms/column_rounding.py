@@ -20,8 +20,8 @@ from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
 from synthdp.domain.refinement import axis_of_roundness
 from synthdp.measurements import Measurements
-from synthdp.mechanisms.adaptive.column_tree import OneWay
 from synthdp.mechanisms.allocation import BudgetAllocation
+from synthdp.mechanisms.column_tree import OneWay
 from synthdp.queries.contingency import project_to_simplex
 from synthdp.queries.marginals import one_ways
 

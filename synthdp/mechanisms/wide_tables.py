@@ -2,7 +2,7 @@
 
 Where columns are many, most pairs of columns are unrelated.  The related pairs are still more than one junction tree
 holds.  Every pair with a significant score is considered for measuring.  The tables with a significant interaction join
-columns to connected components, which `fit_components` fits one after the other.
+columns to connected components, which `wide_fit.fit_components` fits one after the other.
 """
 
 from __future__ import annotations
@@ -13,25 +13,21 @@ from dataclasses import replace
 
 import numpy as np
 
-from synthdp.arrays import Clique, FloatArray, IntArray
+from synthdp.arrays import MEAN_ABS, Clique, FloatArray, IntArray
 from synthdp.curator import Curator
 from synthdp.distribution.junction_tree import TreePlanner
 from synthdp.domain.domain import Domain
-from synthdp.mechanisms.adaptive.energies import MEAN_ABS
+from synthdp.fit.shrinkage import best_ridge
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.screening import DENOMINATOR, MAX_PAIR_CELLS
 from synthdp.mechanisms.adaptive.selection import MAX_REJECTIONS
 from synthdp.mechanisms.adaptive.shares import screening_part
-from synthdp.mechanisms.adaptive.shrinkage import best_ridge
 from synthdp.mechanisms.allocation import BudgetAllocation
+from synthdp.mechanisms.wide_fit import related
 from synthdp.mechanisms.workload import Workload
 from synthdp.queries.contingency import NoisyTable, table_size
 from synthdp.queries.distances import PairDistances
 from synthdp.queries.marginals import Marginals
-
-WIDE = 128
-"""Most columns of a table for the usual rounds of scores and tables.  A table with more columns is measured by
-`measure_wide` and fitted by `fit_components`, which take less time.  A safety limit of time."""
 
 SCREENED_CELLS = 3000
 """Most screening bins of all columns together, not counting the first of each column.  A safety limit of time, which
@@ -323,15 +319,3 @@ def joining_cliques(cliques: Sequence[Clique], base: Sequence[Clique]) -> list[C
             join(clique)
             joining.append(clique)
     return joining
-
-
-def related(cliques: Sequence[Clique], columns: int) -> list[Clique]:
-    """Return the connected components of columns joined by cliques; columns in no clique are left out.
-
-    Each component is fitted on its own.
-    """
-    group: dict[int, set[int]] = {}
-    for clique in cliques:
-        union = set(clique).union(*(group[j] for j in clique if j in group))
-        group.update(dict.fromkeys(union, union))
-    return [tuple(sorted(group[j])) for j in range(columns) if j in group and j == min(group[j])]

@@ -11,8 +11,8 @@ import numpy as np
 from scipy.special import ndtr
 
 from synthdp.arrays import FloatArray
-from synthdp.mechanisms.adaptive.column_tree import OneWay
-from synthdp.mechanisms.adaptive.smoothing import smoothed
+from synthdp.fit.smoothing import smoothed
+from synthdp.mechanisms.column_tree import OneWay
 
 PLACES = 40
 """Grid points tried for each of a law's two parameters in one round of the search.  A numerical tolerance: the last of

@@ -13,10 +13,10 @@ import numpy as np
 
 from synthdp.arrays import BoolArray, FloatArray, IntArray
 from synthdp.domain.axis import Axis
+from synthdp.fit.separate_bins import NoisyHistogram
+from synthdp.fit.smoothing import estimated_each
 from synthdp.measurements import beyond_noise
-from synthdp.mechanisms.adaptive.separate_bins import NoisyHistogram
-from synthdp.mechanisms.adaptive.sizes import far_beyond, filled_range
-from synthdp.mechanisms.adaptive.smoothing import estimated_each
+from synthdp.mechanisms.column_sizes import far_beyond, filled_range
 from synthdp.schema.columns import DISCOVERED
 
 FILLED = 2.5
