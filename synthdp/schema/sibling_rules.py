@@ -58,7 +58,7 @@ class UniquePerParent(SiblingRule):
     Parameters
     ----------
     column
-        Of a child table, as ``table.column``.  It must have as many values as a parent row may have rows.
+        A column of a child table, as ``table.column``.  It must have at least as many values as a parent row may have rows.
 
     Examples
     --------
@@ -96,9 +96,9 @@ class RowsPerParent(SiblingRule):
     values
         A level or a list of levels; ``None`` stands for missing.
     at_least
-        0, or 1: then a parent row that has rows has such a row.
+        1 if every parent row that has rows must have a row with one of ``values``, else 0.
     at_most
-        Most rows that may be such; ``None`` for any number.
+        Most rows of a parent row that may have one of ``values``; ``None`` for any number.
 
     Examples
     --------
@@ -154,20 +154,21 @@ class RowsPerParent(SiblingRule):
 
     def in_words(self) -> str:
         """Return the rule as a phrase for the receipt."""
-        if self.at_least == self.at_most:
-            many = f"exactly {self.at_least}"
-        else:
-            many = f"at least {self.at_least}" if self.at_most is None else f"at most {self.at_most}"
-            many += f" and at most {self.at_most}" if self.at_least and self.at_most is not None else ""
+        least = f"at least {self.at_least}" if self.at_least else ""
+        most = "" if self.at_most is None else f"at most {self.at_most}"
+        many = (
+            f"exactly {self.at_least}" if self.at_least == self.at_most else " and ".join(filter(None, (least, most)))
+        )
         said = " or ".join("missing" if value is None else str(value) for value in self.values)
-        return f"of the rows of one parent row, {many} {'has' if many.endswith('1') else 'have'} {self.column} {said}"
+        one = (self.at_least if self.at_most is None else self.at_most) == 1
+        return f"of the rows of one parent row, {many} {'has' if one else 'have'} {self.column} {said}"
 
 
 @dataclass(frozen=True, slots=True)
 class NeverFalls(SiblingRule):
-    """A rule: a column never falls from one row of a parent row to a later one; missing values are exempt.
+    """A rule: a column never falls from one row of a parent row to a later one, in the order of the relation.
 
-    Later is by the order of the relation.
+    Missing and special values are exempt.
 
     Parameters
     ----------

@@ -223,6 +223,18 @@ def test_a_count_of_rows_that_says_nothing_is_refused(settings: dict[str, Any]) 
         sd.RowsPerParent("members.role", "head", **settings)
 
 
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"at_most": 1}, "at most 1 has"), ({"at_most": 11}, "at most 11 have"), ({"at_most": 0}, "exactly 0 have"),
+        ({"at_least": 1}, "at least 1 has"), ({"at_least": 1, "at_most": 21}, "at least 1 and at most 21 have"),
+    ],
+)  # fmt: skip
+def test_a_count_of_rows_is_said_in_grammatical_words(settings: dict[str, Any], said: str) -> None:
+    words = sd.RowsPerParent("members.role", "head", **settings).in_words()
+    assert words == f"of the rows of one parent row, {said} members.role head"
+
+
 def test_a_rule_between_rows_is_none_of_one_table() -> None:
     with pytest.raises(SchemaError, match="UniquePerParent"):
         sd.Schema({"a": sd.Integer(0, 3)}, constraints=[sd.UniquePerParent("t.a")])  # type: ignore[list-item]

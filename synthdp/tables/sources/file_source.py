@@ -15,7 +15,9 @@ from synthdp.tables.sources.csv import CsvSource
 from synthdp.tables.sources.csv_fields import detected
 from synthdp.tables.sources.excel import ENDINGS as EXCEL_ENDINGS, ExcelSource
 
-ARROW_ENDINGS = (".parquet", ".pq", ".arrow", ".feather", ".ipc", ".arrows", ".arrows.gz", ".arrows.zst", ".arrows.bz2")
+ARROW_ENDINGS = (
+    ".parquet", ".pq", ".arrow", ".feather", ".ipc", ".arrows", ".arrows.gz", ".arrows.zst", ".arrows.bz2", ".arrows.lz4",
+)  # fmt: skip
 """File name endings of Parquet and Arrow files."""
 
 UNKNOWN = CsvFormat()

@@ -29,14 +29,14 @@ FORMATS = {
 }  # fmt: skip
 """The Arrow reader's format for each file name ending."""
 
-COMPRESSED = frozenset({".gz", ".bz2", ".zst", ".lz4"})
-"""Endings of compressed Arrow streams, which Arrow unpacks as it reads; compressed files of other formats are refused.
-"""
+COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
+"""Arrow's name of the compression for each ending of a compressed Arrow stream, which Arrow unpacks as it reads;
+compressed files of other formats are refused."""
 
 Paths: TypeAlias = str | PathLike[str] | Sequence[str | PathLike[str]]
 
 
-PASSED_OVER = (".csv", ".csv.gz", ".tsv", ".duckdb", ".xlsx")
+PASSED_OVER = (".csv", ".csv.gz", ".tsv", ".duckdb", ".xlsx", ".xlsm")
 """Endings of files that hold tables and are not read of a folder.  A convention."""
 
 
@@ -222,11 +222,16 @@ def _same(one: Any, other: Any) -> bool:
     return [(f.name, f.type) for f in one] == [(f.name, f.type) for f in other]
 
 
+def _unpacked(file: Path) -> Any:
+    """Open a file as a stream of bytes, unpacked as its ending says, in any case of letters."""
+    return pa.input_stream(str(file), compression=COMPRESSED.get(file.suffix.lower()))
+
+
 def _schema(file: Path) -> Any:
     """Return a file's Arrow schema; no row is read."""
     with _reading(file):
         if _format(file) == "stream":
-            with pa.input_stream(str(file)) as stream, ipc.open_stream(stream) as reader:
+            with _unpacked(file) as stream, ipc.open_stream(stream) as reader:
                 return reader.schema
         if _format(file) == "parquet":
             return pq.read_schema(file)
@@ -247,7 +252,7 @@ def _batches(file: Path, names: Sequence[str], expected: Any) -> Iterator[Any]:
             )
         match _format(file):
             case "stream":
-                with pa.input_stream(str(file)) as stream, ipc.open_stream(stream) as reader:
+                with _unpacked(file) as stream, ipc.open_stream(stream) as reader:
                     for batch in reader:
                         yield from _slices(batch.select(list(names)))
             case "ipc":  # not mapped into memory: a file cut short meanwhile would end the process

@@ -14,7 +14,7 @@ import pytest
 
 import synthdp as sd
 from synthdp.domain.encoder import Numbers
-from synthdp.errors import ParameterError
+from synthdp.errors import DataError, ParameterError
 from synthdp.tables.sources.file_source import is_csv, source_at
 
 TABLE = pd.DataFrame({"age": [31, 42, 31], "city": ["Oslo", "Bergen", "Oslo"]})
@@ -33,14 +33,20 @@ def written(path: Path) -> None:
     elif ending in ("arrow", "feather"):
         with ipc.new_file(path, table.schema) as file:
             file.write_table(table)
-    elif ending == "arrows":
-        with ipc.new_stream(path, table.schema) as file:
-            file.write_table(table)
+    elif ending.startswith("arrows"):
+        with pa.output_stream(path) as file, ipc.new_stream(file, table.schema) as stream:
+            stream.write_table(table)
     else:
         TABLE.to_excel(path, index=False, engine="openpyxl")
 
 
-@pytest.mark.parametrize("ending", ["csv", "csv.gz", "tsv", "parquet", "pq", "arrow", "feather", "arrows", "xlsx"])
+ENDINGS = [
+    "csv", "csv.gz", "tsv", "parquet", "pq", "arrow", "feather", "arrows", "arrows.gz", "arrows.zst", "arrows.bz2",
+    "arrows.lz4", "xlsx",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("case", [str.lower, str.upper, str.title])
 def test_a_file_is_read_by_its_ending_in_any_case(ending: str, case: object, tmp_path: Path) -> None:
     if ending == "xlsx":
@@ -63,6 +69,14 @@ def test_a_folder_of_files_is_read_in_any_case(tmp_path: Path) -> None:
         pq.write_table(pa.Table.from_pandas(TABLE, preserve_index=False), tmp_path / name)
     blocks = list(source_at(tmp_path).blocks({}, extra=("age",)))
     assert sum(len(one["age"].values if isinstance(one["age"], Numbers) else one["age"].codes) for one in blocks) == 6
+
+
+@pytest.mark.parametrize("other", ["t.csv", "t.CSV.GZ", "t.tsv", "t.duckdb", "t.xlsx", "t.xlsm"])
+def test_a_folder_is_refused_if_a_table_in_it_would_be_passed_over(other: str, tmp_path: Path) -> None:
+    pq.write_table(pa.Table.from_pandas(TABLE, preserve_index=False), tmp_path / "a.parquet")
+    (tmp_path / other).touch()
+    with pytest.raises(DataError, match=f"has '{other}'"):
+        source_at(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.parquet", "t.arrow"])
