@@ -26,7 +26,7 @@ Codes: TypeAlias = NDArray[np.integer[Any]]
 """(n, d) the bin of each row in each column, in range(shape[j]); `Domain.codes` makes them.  Fortran order is fastest."""
 
 Clique: TypeAlias = tuple[int, ...]
-"""Positions of columns, strictly increasing: the columns of one marginal."""
+"""Positions of the different columns of one marginal: strictly increasing, except that queries may have any order."""
 
 Features: TypeAlias = NDArray[np.int64]
 """(n, k) integer features phi(x) of n records."""

@@ -91,13 +91,13 @@ class Form:
     kind
         The class.
     name
-        The field's name in files of version 2, and wherever there is no other.
+        The class's name in files of version 2.
     short
-        The field's name in files of version 1.
+        The class's name in files of version 1, by default ``name`` too.
     write, read
         The value to what JSON can hold, and back.
     bare
-        Whether the name is left out, because the class is always that which is expected.
+        Whether files leave the name out, because every place for such a value expects just this class.
     """
 
     kind: type[Any]
@@ -346,7 +346,7 @@ class DocumentSource:
     Parameters
     ----------
     arrays
-        By name.
+        The arrays, by the names that the document calls them.
     parts
         The objects that the document names by number.
     """

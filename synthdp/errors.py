@@ -24,6 +24,8 @@ UserWarning
 ├── DiscoveryWarning             noise hid the range or the levels of a column that nobody declared
 ├── SalvageWarning               a release failed after it was paid for; what is left of it is simpler
 ├── MisfitWarning                values that do not fit the schema were left out of a release
+├── LedgerWarning                a spend that no cap of the ledger limits
+├── FitWarning                   a simpler fit was released, or weights had not converged
 └── UnprotectedLabelsWarning     real labels are about to stand beside synthetic rows
 """
 

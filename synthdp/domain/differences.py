@@ -1,7 +1,8 @@
 """Differences of two days as attributes of a row: how long a policy runs, how late a claim is reported.  Public facts only.
 
-Where by a rule one day is at most another, of one row or of a row and one above it, the days between them are drawn
-like any column, before the second day: laws that live in a difference are hidden from tables of the two days in wide cells.
+A rule may state that one day is at most another, both of one row, or of a row and a row above it.  Then the days between
+both are drawn like any column, before the second day.  Tables of the two days, in wide cells, hide how a difference is
+distributed.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class Difference:
     Parameters
     ----------
     first, second
-        Table and column of the day that is drawn before, of the row or of one above it; and of the one that follows.
+        Table and column of the day that is drawn first, which is in the same row or a row above; and of the other day.
     sign
         1 if the second day is the later one, else -1.
     shift

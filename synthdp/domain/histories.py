@@ -52,7 +52,12 @@ STATE = "#state"
 
 
 class Order(StrEnum):
-    """How the rows of a parent row are numbered."""
+    """How the rows of a parent row are numbered.
+
+    A row of the root (``ROOT``) has no parent.  Without an ``order`` in its relation, rows are numbered arbitrarily
+    (``NONE``).  With one, rows follow their periods: one after the other (``SEQUENCE``), or as the set of all periods of
+    a parent row, drawn at once (``PATTERN``).
+    """
 
     ROOT = "root"
     NONE = "no order"

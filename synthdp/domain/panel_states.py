@@ -92,7 +92,7 @@ class PanelStates:
         return np.asarray(place[self.domain.ravel(self.domain.codes(indices), range(len(self.domain)))])
 
     def rows_of(self, states: IntArray, rng: Generator) -> dict[str, GridIndices]:
-        """Draw a row for each state, none absence, as grid indices by column, (n,), uniformly within cells."""
+        """Draw a row for each state, as grid indices by column, (n,), uniformly within cells; no state is `absent`."""
         codes = np.unravel_index(self.cells[states], self.domain.shape)
         return {
             axis.name: Refinement.trivial(axis).indices_in(code, rng)

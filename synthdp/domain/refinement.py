@@ -186,7 +186,7 @@ class Refinement:
         Parameters
         ----------
         allowed
-            (grid points,) which are.
+            (grid points,) whether each grid point is allowed.
         """
         good = np.flatnonzero(allowed[: self.fine.grid.releasable]).astype(np.uint32)
         part = np.bincount(self.fine.cells_of(good), weights=self._likely(good), minlength=self.fine.size)

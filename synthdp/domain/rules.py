@@ -153,7 +153,8 @@ Rule: TypeAlias = ColumnOrder | Excluded | Listed
 def rules_of(schema: Schema) -> tuple[Rule, ...]:
     """Return a schema's rules compiled to conditions on grid points, and the orders that follow from two of them.
 
-    From a <= b and b <= c follows a <= c, if b is never missing.
+    From a <= b and b <= c follows a <= c, if every value of b is compared: none is missing or a special value beyond the
+    bounds.
     """
     rules = [rule for constraint in schema.constraints for rule in _compiled(schema, constraint)]
     orders = [rule for rule in rules if isinstance(rule, ColumnOrder)]

@@ -222,8 +222,9 @@ def exchanges(
 def _groups(outer: NoisyTable, axes: Sequence[int], shape: Shape) -> tuple[IntArray, IntArray]:
     """Return the group of each cell of an inner table, (inner cells,), and of each cell of the outer one, (outer cells,).
 
-    Cells in one group agree in the inner table's columns and exchange potential.  ``axes`` are the inner table's
-    columns among the outer one's axes; merged codes are in one group.
+    Cells of one group agree in the inner table's columns.  In a group, what the inner cell's potential gains the outer
+    cells' potentials lose, and the model stays the same (`Exchange`).  ``axes`` are the positions of the inner table's
+    columns among the outer one's; codes that the outer table has merged are in one group.
     """
     sizes = outer.shape(shape)
     kept = [sizes[axis] for axis in axes]

@@ -88,8 +88,9 @@ def period_of(
 
 
 POOL = 40_000, 200_000
-"""Fewest and most rows drawn from the model, from which a period's rows are chosen; between, twice the number needed.
-A safety limit of time.
+"""Fewest and most rows of the pool that is drawn from the model, and from which a period's rows are chosen by weight.
+The pool has twice as many rows as the period within these limits.  Fewer would leave a small period little choice; the
+most is a safety limit of time.
 """
 
 SWEEPS = 12

@@ -243,7 +243,7 @@ def nonprivate_evaluate(
         measures["correlation"] = partial(correlation_error, a, b, schema)
     measures["pmse_ratio"] = partial(propensity_ratio, a, b, schema)
     if target is not None:
-        train, test = _halves(a) if held_out is None else (a, as_pandas(held_out, schema, "held-out"))
+        train, test = _train_and_test(a) if held_out is None else (a, as_pandas(held_out, schema, "held-out"))
         measures["auc"] = partial(boosting_auc, b, test, schema, target)
         measures["auc_real"] = partial(boosting_auc, train, test, schema, target)
     scores = {}
@@ -263,7 +263,11 @@ def nonprivate_evaluate(
 
 
 def as_pandas(table: Any, schema: Schema, who: str) -> pd.DataFrame:
-    """Return a table as a frame of a schema's columns, with values clipped and relabelled by the schema."""
+    """Return a table as a frame of a schema's columns, with values clipped and relabelled by the schema.
+
+    So tables are compared on the values that a release can hold.  ``who`` is a word that names the table in
+    errors, such as "synthetic".
+    """
     with instead_of(DataError, say=lambda error: DataError(str(error).replace("the table", f"the {who} table", 1))):
         source = source_of(table, schema)
     missing = [name for name in schema if name not in source.names]
@@ -294,7 +298,7 @@ def _values(column: Column, raw: RawColumn) -> AnyArray:
     return np.where(gone, np.nan, raw.values)
 
 
-def _halves(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _train_and_test(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return a seeded random four fifths of a table's rows, to train on, and the other fifth, to test on.
 
     A seed makes equal evaluations equal.  The fifth has at least one row.

@@ -80,7 +80,7 @@ class Subset(LinearFamily):
     family
         All queries.
     positions
-        (k,) which of them.
+        (k,) positions of the chosen queries in ``family``.
     """
 
     family: LinearQueries
@@ -122,7 +122,7 @@ class Subset(LinearFamily):
         return self.family.finish(self.family.sums(codes))[self.positions]
 
     def _at_most(self, norms: Norms) -> Norms:
-        """Return bounds on how far a record moves the chosen queries, from those for all.
+        """Return bounds on how far a record moves the chosen queries, from the bounds ``norms`` for all queries.
 
         A query may be chosen several times.
         """

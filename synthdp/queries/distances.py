@@ -116,7 +116,10 @@ class MarginalDistances(Score):
         return self.finish(counts)
 
     def add_sums(self, totals: Totals, codes: Codes, *, adding: AbstractContextManager[object]) -> None:
-        """Add the tables' counts of some rows to ``totals``; see `AddingStatistic`."""
+        """Count some rows in each cell of ``queries``, and add the counts to ``totals``, (queries.k,), in place.
+
+        The lock ``adding`` is held while ``totals`` changes, since several threads add to it.
+        """
         self.queries.add_sums(totals, codes, adding=adding)
 
     @property
@@ -311,7 +314,11 @@ class PairDistances:
         return totals
 
     def add_sums(self, totals: Totals, codes: Codes, *, adding: AbstractContextManager[object]) -> None:
-        """Add the counts of some rows to ``totals``; see `AddingStatistic`."""
+        """Count some rows in the cells of all pairs of columns, and add the counts to ``totals`` in place.
+
+        ``totals`` is laid out as `add_pair_counts` says.  The lock ``adding`` is held while it changes, since several
+        threads add to it.
+        """
         add_pair_counts(totals, codes, self.domain.shape, adding=adding)
 
     def finish(self, sums: Totals) -> Totals:

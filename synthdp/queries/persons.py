@@ -206,7 +206,10 @@ def _reader(layout: Layout, i: int, codes: Codes, person: IntArray, slot: IntArr
 
 
 def spread(many: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """Return each row's parent, rank and number of siblings, (rows,) each, from the number of rows of each parent."""
+    """Return each row's parent, its rank from 0 among the parent's rows, and how many rows the parent has, (rows,) each.
+
+    ``many`` is the number of rows of each parent, (parents,).
+    """
     parent = np.repeat(np.arange(len(many)), many)
     rank = np.arange(len(parent)) - (np.cumsum(many) - many)[parent]
     return parent, rank, many[parent]
@@ -287,7 +290,8 @@ def _nested_one(layout: Layout, table: int) -> int:
 
 
 MOST_SIBLINGS = 8
-"""Most rows of a parent that form pairs; a row is related to at most one less earlier rows.  A safety limit of time."""
+"""Most rows of a parent that form pairs, so a row has at most `MOST_SIBLINGS` - 1 pairs with earlier ones.  A safety
+limit of time: the number of pairs grows with its square."""
 
 
 def pairs_of(rows: Rows) -> tuple[IntArray, IntArray]:

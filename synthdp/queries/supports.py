@@ -245,7 +245,7 @@ class SparseConjunction:
 def sparse_conjunction(
     schema: Any, literals: Mapping[str, object], *, columns: Sequence[str] | None = None
 ) -> SparseConjunction:
-    """Ask how many rows have given values in most columns, and any declared value in the others.
+    """Return the query of how many rows have given values in most columns, and any declared value in the others.
 
     Parameters
     ----------
@@ -253,7 +253,7 @@ def sparse_conjunction(
         A `Schema`, a reviewed draft, or a schema's document or path.  It declares the values of the free columns, which
         must be levels or truth values.
     literals
-        A value for each of d - k columns.
+        The given value of each column that has one; the other columns are free.
     columns
         The d columns that make up a record; default: all of the schema.
 

@@ -51,7 +51,7 @@ class Levels:
     levels
         The levels in their order.
     other
-        The one among them that stands for every value that is not listed.
+        The level that stands for every value that is not listed; ``None`` if no level does.
     """
 
     levels: tuple[Level, ...]
@@ -77,7 +77,7 @@ class Steps:
     rounds_down
         Whether a value between two steps belongs to the lower one; otherwise to the nearer one.
     clock
-        For times, the numbers of steps in a day, in parts of a day and so on, the longest first.
+        For times, the numbers of steps in round lengths of time, from a day down: round times are multiples of these.
     """
 
     first: int
@@ -264,7 +264,7 @@ class Column(ABC):
         Raises
         ------
         TypeError, ValueError, OverflowError
-            If it is none.
+            If the value has no such number.
         """
         return number(value)
 
@@ -274,7 +274,7 @@ class Column(ABC):
         Raises
         ------
         TypeError, ValueError, OverflowError
-            If it is none.
+            If the value has no such number.
         """
         read = self._cell(value)
         if read is None:
@@ -326,7 +326,7 @@ class Column(ABC):
     def with_spacing(self, spacing: Fraction) -> Column:
         """Raise SchemaError, because most column types take no spacing from discovery.
 
-        A type that takes one overrides the method. It returns the column with one of `spacings` declared, after
+        A type that takes a spacing overrides the method. It returns the column with one of `spacings` declared, after
         discovery has found it.
         """
         raise SchemaError(

@@ -1,7 +1,7 @@
 """The kinds of rules between columns: public knowledge, made exact in every released row.
 
-A new kind of rule is one class, here or in a module of its own that `schema.py` imports; what it must answer is in
-`synthdp.schema.constraints`, a walk through one in docs/contributing/add-a-rule.md.  `synthdp.domain.rules` compiles rules
+A new kind of rule is one subclass of `Constraint`, here or in a module of its own that `schema.py` imports;
+docs/contributing/add-a-rule.md walks through one.  `synthdp.domain.rules` compiles rules
 to grid indices.
 """
 
@@ -92,8 +92,8 @@ def register(kind: C) -> C:
 class LessEqual(Constraint):
     """A rule: column ``left`` is never above column ``right``; rows with a missing value in either are exempt.
 
-    So are rows where one is a special value beyond its column's bounds, a code.  Special values between the bounds are
-    numbers like others.
+    Rows with a special value beyond its column's bounds are exempt too, since it is a code.  Special values between the
+    bounds are numbers like others.
 
     Parameters
     ----------
@@ -340,7 +340,7 @@ class Combinations(Constraint):
 class CalendarDate(Constraint):
     """A rule: three integer columns form a day of the calendar: no 31 April, and 29 February in leap years only.
 
-    Rows where a number that decides it is missing, or a special value beyond the bounds, are free.
+    A row is exempt if a number that decides whether its date exists is missing, or is a special value beyond the bounds.
 
     Parameters
     ----------

@@ -248,7 +248,7 @@ def _looked_up(rule: Derived, column: Column, source: Column) -> Column:
             "hold: remove it"
         )
     wanted = list(dict.fromkeys(lookup(rule, value) for value in possible))
-    column = _opened(column, [value for value in wanted if value is not None])
+    column = _covering(column, [value for value in wanted if value is not None])
     for value in wanted:
         if not can_hold(column, value):  # a lookup is a public list: a slip in it is shown, not rounded silently
             raise SchemaError(
@@ -258,7 +258,7 @@ def _looked_up(rule: Derived, column: Column, source: Column) -> Column:
     return column
 
 
-def _opened(column: Column, values: Sequence[Any]) -> Column:
+def _covering(column: Column, values: Sequence[Any]) -> Column:
     """Return a column whose open bounds or levels are set to cover ``values``; a complete column is unchanged.
 
     Values are public, since the schema states the lookup.  Bounds stay open for values that are no numbers, and become

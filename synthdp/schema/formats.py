@@ -118,7 +118,7 @@ class TimeFormat:
         """Return the microseconds that a text stands for, or ``None`` if it does not match the pattern.
 
         It is also ``None`` for days or hours that do not exist.  If a table of numbers dropped leading zeros, they are
-        restored; a decimal ``.0``, which numbers have beside missing values, is dropped.
+        restored; a decimal ``.0``, which pandas adds to whole numbers beside missing values, is dropped.
         """
         bare, width = text.strip(), _width(self.parts)
         digits = bare.removesuffix(".0")

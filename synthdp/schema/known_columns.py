@@ -105,7 +105,7 @@ class KnownColumn:
     column
         Declaration of the values that it may hold.
     source
-        Who says so.
+        What makes the declaration common knowledge, in a few words, such as "a week has 168 hours".
     names
         A regular expression of last words of the names that such columns have; the empty text for none.
     """

@@ -28,7 +28,8 @@ POWERS_OF_TEN = tuple(Fraction(10) ** power for power in range(3, -7, -1))
 """Roundings of numbers that discovery looks for where none is declared: thousands to millionths."""
 
 LARGEST_EXACT = 2**53
-"""Largest integer that floats hold exactly, so that the quotient of two is the nearest float.  A safety limit."""
+"""Largest integer up to which floats hold all integers, so that the quotient of two is the nearest float.  Derived: a
+float has 53 significant bits."""
 
 
 def spacing(decimals: int | None, step: float | None) -> Fraction:

@@ -74,7 +74,7 @@ def plain(value: Any) -> Any:
 def micros_of_ticks(value: np.datetime64 | np.timedelta64) -> int | None:
     """Return the microseconds of a NumPy moment or duration, clipped to 62 bits.
 
-    It is ``None`` for durations of months or years, whose length varies.
+    It is ``None`` for durations of months or years, whose length varies, and for values without a unit.
     """
     resolution, count = np.datetime_data(value.dtype)
     ticks = int(value.astype(np.int64)) * count

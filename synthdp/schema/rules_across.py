@@ -37,7 +37,7 @@ class Condition:
     above, below
         The column nearer to the root, and the other; of one table the one that is declared first.
     names
-        Names of the two in ``both``.
+        The names of both columns in the schema ``both``, that of ``above`` first.
     both
         A schema of the two columns and the rule.
     """
@@ -123,9 +123,9 @@ class RuleBook:
     Parameters
     ----------
     conditions
-        On two columns.
+        Rules on two columns.
     among
-        Between the rows of one parent row.
+        Rules between the rows of one parent row.
     computed
         Columns that are computed across tables.
     """

@@ -467,7 +467,7 @@ def _check_times(column: Datetime | Duration, where: str) -> None:
 def _check_rise(lower: Any, upper: Any, *, column: Datetime | Duration | Time, where: str) -> None:
     """Raise SchemaError unless the lower bound is below the upper one, also when both are rounded to the resolution.
 
-    They are rounded down.
+    Both bounds are rounded down.
     """
     if not lower < upper:
         raise SchemaError(f"{where}: lower ({column.lower}) must be below upper ({column.upper})")
@@ -488,7 +488,7 @@ def _is_written(zone: str, pattern: str) -> bool:
 
 
 def _time_steps(first: int, last: int, resolution: str) -> Steps:
-    """Return the grid of times between two resolution steps, with round lengths of time for the borders of bins."""
+    """Return the grid of times between two resolution steps, with the lengths of time that make round times."""
     step = RESOLUTIONS[resolution]
     clock = [1_000_000 * seconds for seconds in (86_400, 43_200, 21_600, 3_600, 1_800, 900, 600, 300, 60, 30, 10, 5)]
     lengths = [length // step for length in (*clock, *(10**power for power in range(6, -1, -1))) if length % step == 0]

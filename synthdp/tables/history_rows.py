@@ -23,9 +23,9 @@ def with_history(tables: Mapping[str, Any], schema: Any) -> pd.DataFrame:
     Parameters
     ----------
     tables
-        By name; real ones or synthetic ones.
+        The tables by name, real or synthetic.
     schema
-        Their `DatabaseSchema`, a reviewed draft, or a schema's path: rows beyond ``at_most`` are left out.
+        The tables' `DatabaseSchema`, a reviewed draft, or a schema's path.  Rows beyond ``at_most`` are left out.
 
     Raises
     ------

@@ -344,7 +344,7 @@ class SqlSource:
         Parameters
         ----------
         frames
-            One or more of the same columns.
+            One or more pyarrow tables, all with the same columns.
 
         Raises
         ------

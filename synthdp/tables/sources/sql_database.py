@@ -140,7 +140,7 @@ class SqlDatabase(Mapping[str, SqlSource]):
         Parameters
         ----------
         blocks
-            Each with all tables, of the same columns.
+            Parts of the rows: each holds a pyarrow table for every table's name, with the same columns in every part.
 
         Raises
         ------

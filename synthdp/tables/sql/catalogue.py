@@ -141,7 +141,7 @@ def identities(link: Link, rows: str, place: str) -> tuple[str, ...]:
 def _file_identity(file: str, table: str, place: str) -> str:
     """Return the identity of a table in a file, by the file's resolved path; in no file, by the database's address.
 
-    Synthetic rows are not written to a table whose identity was read from.
+    By identities a release refuses to write synthetic rows to a table that it has read.
     """
     return f"file {normcase(Path(file).resolve())} {table}" if file not in {"", "None"} else f"memory {place} {table}"
 

@@ -445,9 +445,9 @@ def packs_of(schema: Schema, names: Sequence[str]) -> list[list[str]]:
     Parameters
     ----------
     schema
-        Their declarations.
+        The declarations of the columns.
     names
-        The columns.
+        Names of the columns to pack, in order.
     """
     packs: list[list[str]] = []
     room = 0

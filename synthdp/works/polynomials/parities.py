@@ -128,8 +128,20 @@ def odd_counts(columns: Iterable[AnyArray], *, order: int) -> list[IntArray]:
 def all_ones_counts(columns: Iterable[AnyArray], *, order: int) -> list[IntArray]:
     """Return the number of rows in which all bits of a subset are 1, for every subset of at most ``order`` columns.
 
-    They are sums over rows of products of bits.  Parameters and result have the form of `odd_counts`; level 0 counts
-    all rows.
+    The product of the bits is 1 in such a row alone, so the count is the sum of a product over all rows: these products
+    are the monomials of a polynomial.
+
+    Parameters
+    ----------
+    columns
+        d boolean arrays of n rows.
+    order
+        Largest size of a subset.
+
+    Returns
+    -------
+    list of IntArray
+        Per level from 0 to ``order`` the (C(d, level),) counts, subsets in lexicographic order; level 0 counts all rows.
     """
     listed = list(columns)
     rows = np.array([len(listed[0])], np.int64)
