@@ -276,12 +276,13 @@ def _tail_chances(
 ) -> FloatArray:
     """Return the posterior chance that a bin's count is larger than each of some values, (mixtures, m, c, places).
 
-    The quantiles of the counts are computed from these chances.
+    The quantiles of the counts are computed from these chances.  There are m histograms with c classes of bins each; all
+    bins of a class have one posterior (`_ClassedHistogram`).
 
     Parameters
     ----------
     places
-        (m, c, places) values, in stddevs of the noise.
+        (m, c, places) the values for each class, in stddevs of the noise.
     chances
         (mixtures, m, laws, c) posterior chance of each law except the law of empty bins.
     centre, spread

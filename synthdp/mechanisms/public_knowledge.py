@@ -402,7 +402,7 @@ class PublicKnowledge:
     def fitted(self, known: Knowledge, *, alone: Callable[[], Distribution], rng: Generator) -> Distribution:
         """Return the model of all noisy answers, fitted together with public rows if there are any.
 
-        It is then raked so that it has the public totals exactly.
+        The model is then raked so that it has the public totals exactly.
 
         Parameters
         ----------

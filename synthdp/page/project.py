@@ -33,7 +33,8 @@ FRESH: dict[str, Any] = {
     "answers": {}, "rules": [], "plan": None, "key": None,
     "promise": {"epsilon": None, "delta": 1e-9, "neighbors": "add_remove", "rows": None}, "releases": [], "about": {},
 }  # fmt: skip
-"""The stored state of a table without any answer, with the defaults of the promise.  A convention."""
+"""The stored state of a table before the user has answered any question of the page about it.  The promise holds epsilon,
+delta, the neighbours, and the number of rows that plans assume; these are its defaults.  A convention."""
 
 LEAST_ALIKE = 0.5
 """Fraction of common column names from which two tables probably have the same people, see `Project.alike`.  The page

@@ -77,7 +77,7 @@ class Interactions(LinearFamily):
 
     @property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
-        """The sizes of the axes of each interaction: how many cells of each column are kept."""
+        """The sizes of the axes of each interaction: how many cells of each of its columns a released row may have."""
         sizes = [int(kept.sum()) for kept in self.kept]
         return tuple(tuple(sizes[j] for j in clique) for clique in self.cliques)
 

@@ -115,7 +115,10 @@ class GaussianKernels:
         return GaussianKernels(centers=self.centers, weights=self.weights, sigma=sigma)
 
     def factors(self, column: int, x: FloatArray, queries: slice) -> FloatArray:
-        """Return exp(-(x - c)^2 / (2 sigma^2)) of one column at N points, for some of the queries, (q, J, N)."""
+        """Return exp(-(x - c)^2 / (2 sigma^2)) of one column at N numbers x, for every centre c of some of the queries.
+
+        The result is (q, J, N) for q queries of J kernels each.  The product of these factors over all columns is a kernel.
+        """
         apart = x - self.centers[queries, :, column, None]
         return np.exp(apart * apart * (-0.5 / self.sigma**2))
 

@@ -342,14 +342,15 @@ class TrigonometricSummary:
     def _noisy_norm(self, factors: Sequence[FloatArray], weights: FloatArray) -> FloatArray:
         """Return the squared norm of each query's coefficients, (queries,), each coefficient times its noise's growth.
 
-        Growth by the largest degree is a mixture of boxes of degrees, and in each box the sum factorises over columns.
+        It gives the noise of the answers.  A query is a weighted sum of products (terms) of one factor a column.  Growth
+        by the largest degree is a mixture of boxes of degrees, and in each box the sum factorises over columns.
 
         Parameters
         ----------
         factors
-            (queries, terms, t) coefficients, for each column.
+            For each column, the (queries, terms, t) coefficients of the factors at degrees 0 to t - 1.
         weights
-            (queries, terms) of the products.
+            (queries, terms) weights of the products.
         """
         t = factors[0].shape[2]
         grown = growing(t, self.growth) ** 2
