@@ -458,8 +458,8 @@ class ReleaseSeries:
     def _times_public(self) -> float:
         """Return the expected number of rows of the whole series, as a multiple of the public table's rows.
 
-        It says which of the public table's relations will stand out of the noise.  Without ``rows_per_period`` each
-        period is taken to be as large as the public table.
+        The multiple tells which of the public table's relations will stand out of the noise.  Without
+        ``rows_per_period`` each period is taken to be as large as the public table.
         """
         if self._rows_per_period is None:
             return float(self.periods)

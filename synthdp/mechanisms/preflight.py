@@ -137,14 +137,17 @@ def single_columns(mechanism: Any, curator: Curator, measured: tuple[Measurement
 
 
 def salvaged(simplest: Simplest = single_columns, *, prepares: bool = True) -> Callable[[Ask], Ask]:
-    """Return a decorator of a mechanism's ``release``: it calls ``prepare`` first, and wraps the call in `release_of`.
+    """Return a decorator of a mechanism's ``release``, so that it refuses before the first charge or makes a release.
+
+    If nothing has been charged, ``prepare`` is called first, which may refuse.  If ``release`` fails after a charge,
+    `release_of` makes the simplest release of the answers.
 
     Parameters
     ----------
     simplest
         Function that makes the simplest model, for a mechanism that fails as a whole.
     prepares
-        Whether ``prepare`` is called; if not, ``release`` must prepare before its first charge.
+        Whether ``prepare`` is called first; if not, ``release`` must prepare before its first charge.
     """
 
     def decorated(release: Ask) -> Ask:

@@ -82,8 +82,8 @@ class ClassOffsets(LinearFamily):
     def features(self, codes: Codes) -> Features:
         """Return what each row, (n, 1) codes, adds to each class's sum, (n, k).
 
-        That is its cell's distance from the middle of its class, in 1 / `UNIT` of half the class's width; 0 for all
-        other classes.
+        To its own class a row adds its cell's distance from the middle of the class, in 1 / `UNIT` of half the class's
+        width; to all others 0.
         """
         return self._offsets[codes[:, 0]]
 

@@ -138,8 +138,8 @@ class FittingRows(LinearFamily):
     Parameters
     ----------
     family
-        The queries.  Its cells keep their numbers; where its domain joins misfits with other values, they get a cell of
-        their own.
+        The queries.  Cells of the family's axes keep their numbers; where an axis joins misfits with other values, misfits
+        get a cell of their own.
 
     Attributes
     ----------

@@ -280,7 +280,8 @@ def nested_even_shares(persons: Persons, table: int) -> IntArray:
 def _nested_one(layout: Layout, table: int) -> int:
     """Return the whole number that stood for one parent row in releases of earlier versions.
 
-    It is divisible by all numbers of rows where that is small enough; else it is a limit, or a power of two.
+    It is the least common multiple of all numbers of rows, so that shares are whole, where this is small enough; else it
+    is a limit or a power of two.
     """
     most, deepest = layout.tables[table].at_most, max(len(layout.ancestors(i)) for i in range(len(layout.tables)))
     multiple = math.lcm(*range(1, most + 1))

@@ -285,8 +285,8 @@ def _about(relation: Relation, many: AnyArray) -> list[str]:
 def _noise(release: Release[DatabaseModel]) -> dict[tuple[str, str], float]:
     """Return the expected total variation distance, in per cent, that noise alone causes in each column's counts.
 
-    The key is (table, column).  It is an upper bound, since only the first table of a column counts, over its own bins;
-    later tables lower the error.
+    The key is (table, column).  The distance is an upper bound: only the first table of a column counts, over its own
+    bins, and later tables lower the error.
     """
     layout = release.output.layout
     found: dict[tuple[str, str], float] = {}

@@ -385,7 +385,7 @@ def _wrong_groups(groups: Sequence[Sequence[Level]], levels: Sequence[Level]) ->
 def _in_order_of_groups(groups: Sequence[Sequence[Level]]) -> list[int]:
     """Return the order of levels (their indices) in which levels of one group are adjacent, at every step of the hierarchy.
 
-    Groups are then runs of bins.  They come in the order of their first mention.
+    Groups are then runs of bins, in the order in which they are first mentioned.
     """
     of_level = [0] * len(groups[0])
     steps = []

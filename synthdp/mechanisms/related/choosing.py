@@ -31,7 +31,7 @@ half and twice of it change no release of two more panels (docs/benchmarks/const
 
 FEW_THREES = 8
 """Number of three-attribute tables among which the remaining budget is assumed to be divided when their noise is compared
-with their gain.  A larger value considers such tables for more persons only.  A convention."""
+with their gain.  With a larger value, only releases of more persons have such tables.  A convention."""
 
 MOST_THREES, MOST_OF_ONE = 80, 12
 """Most tables of three attributes that are scored in all (MOST_THREES), and for one attribute (MOST_OF_ONE).  Each table

@@ -778,6 +778,6 @@ def _screened(
 def _noise_of_threes(left: BudgetAllocation) -> float:
     """Return the noise in a cell of a three-attribute table, in persons, if `FEW_THREES` of them share their budget.
 
-    Tables whose noise would hide their gain are left out by it, before any is scored.
+    By this noise, tables whose gain it would hide are left out before any table is scored.
     """
     return left.table_stddev(left.share * THREES * (1 - SCORES_OF_THREE) / FEW_THREES)

@@ -252,7 +252,7 @@ def _flags(series: Any, column: Column) -> RawColumn:
 def _numbers(series: Any, column: Column) -> RawColumn:
     """Return numbers as raw values of the declared column; in a column of times they become microseconds.
 
-    They are then read as the digits of its text format, such as 20260131; without one all are missing.
+    For a column of times, numbers are read as the digits of its text format, such as 20260131; without one all are missing.
     """
     if column.temporal:
         whole = pa.types.is_integer(series.type) or pa.types.is_floating(series.type)

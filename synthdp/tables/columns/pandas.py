@@ -151,7 +151,7 @@ def frame(arrays: Mapping[str, Any]) -> pd.DataFrame:
 def _numbers(series: pd.Series[Any], column: Column) -> RawColumn:
     """Return numbers as raw values of the declared column; in a column of times they become microseconds.
 
-    They are then read as the digits of its text format, such as 20260131; without one all are missing.
+    For a column of times, numbers are read as the digits of its text format, such as 20260131; without one all are missing.
     """
     if column.temporal and column.cells is not None and series.dtype.kind != "b":
         return written_numbers(_plain_numbers(series, column), column)

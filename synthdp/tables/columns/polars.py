@@ -173,7 +173,7 @@ def _flags(series: pl.Series, column: Column) -> RawColumn:
 def _numbers(series: pl.Series, column: Column) -> RawColumn:
     """Return numbers as raw values of the declared column; in a column of times they become microseconds.
 
-    They are then read as the digits of its text format, such as 20260131; without one all are missing.
+    For a column of times, numbers are read as the digits of its text format, such as 20260131; without one all are missing.
     """
     if column.temporal:
         whole = series.dtype.is_integer() or series.dtype.is_float()

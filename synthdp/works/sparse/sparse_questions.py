@@ -163,7 +163,7 @@ def _listed(
 def _holds(where: Node, schema: Schema, asked: Sequence[str], shape: Sequence[int]) -> np.ndarray:
     """Return a mask of the ``asked`` columns' grid points, with ``shape``, that is true where the condition holds.
 
-    The records there are counted.
+    Records at these grid points are counted.
     """
     found = {}
     for comparison in comparisons_of(where):
@@ -174,7 +174,9 @@ def _holds(where: Node, schema: Schema, asked: Sequence[str], shape: Sequence[in
 
 
 def _values(schema: Schema, name: str) -> tuple[tuple[str, ...], tuple[Any, ...]]:
-    """Return a column's parts of record keys, and its values in the same order, missing last, to list possible records.
+    """Return the texts that stand for a column's values in record keys, and the values, in one order, missing last.
+
+    Possible records are listed with both.
 
     Raise ParameterError for a column without declared values, which cannot be listed.
     """
