@@ -15,9 +15,10 @@ from synthdp.arrays import FloatArray, IntArray
 from synthdp.errors import ParameterError
 
 MOST_SWEEPS, MET, ALIKE = 1000, 1e-9, 1e-6
-"""Limits of raking.  MOST_SWEEPS is the most passes over all totals, a safety limit of time.  Raking ends when every total
-is met to the fraction MET of it.  Raking fails if a total is missed by more than the fraction ALIKE after the last
-pass.  It also fails if two sets of totals have sums that differ by more.  Both are numerical tolerances."""
+"""Limits of raking.  MOST_SWEEPS is the most passes over all totals, a safety limit of time.  Raking ends when no total
+is missed by more than the fraction MET of the largest total of its set.  Raking fails if one is missed by more than the
+fraction ALIKE of that largest total after the last pass.  It also fails if the sums of two sets differ by more than the
+fraction ALIKE.  Both are numerical tolerances."""
 
 LEAST = 1e-300
 """Smallest divisor, in place of 0.  A numerical tolerance."""

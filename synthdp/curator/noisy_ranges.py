@@ -182,7 +182,7 @@ def clear_ends(counts: NoisyCounts) -> tuple[float, float] | None:
     """Return the outer edges of the significant powers of two; ``None`` if there are none, (0, 0) if only zero is.
 
     Adjacent bins may be significant as a sum.  Bins next to significant ones are added on weaker evidence, so that a range
-    is not clipped: noise alone in one of them is enough with probability `CLEAR`.
+    is not clipped; see `_widened`.
     """
     zero = 2 * EXPONENTS
     sides = [
@@ -420,8 +420,8 @@ def _clear_bins(counts: NoisyCounts, start: int, stop: int) -> list[int]:
 def _widened(counts: NoisyCounts, place: int, step: int) -> int:
     """Return the last bin of a chain of likely filled bins that begins at ``place`` and goes in direction ``step``.
 
-    A bin joins the chain if its count exceeds what `CLEAR` allows noise; the chain may jump over one bin.  The range
-    is extended to it, so that numbers at its ends are not clipped.
+    A bin joins the chain if its count exceeds what `CLEAR` allows noise, or `BESIDE_FEW` in a column with few numbers.
+    The chain may jump over one bin.  The range is extended to it, so that numbers at its ends are not clipped.
     """
     near = counts.above(CLEAR)
     if near > FEW * significant_total(counts).rows:

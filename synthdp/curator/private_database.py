@@ -41,7 +41,7 @@ class PrivateDatabase(PrivateTable):
     layout
         The record of a person.  Until `complete` is called, undeclared columns have placeholder values in it.
     declared
-        The schemas of tables with undeclared columns; ``None`` if there is none.
+        The schema with undeclared columns, until `complete` is called; ``None`` afterwards, or if all are declared.
     """
 
     sources: dict[str, Source] = field(default_factory=dict)

@@ -1,7 +1,6 @@
 """A distribution on listed rows: support points with weights.
 
-Made by fits over an explicit support (`fit.particles`, linear programs, multiplicative weights).  Knows no
-measurement.
+Made by fits over an explicit support (`fit.raking`, linear programs, multiplicative weights).  Knows no measurement.
 """
 
 from __future__ import annotations

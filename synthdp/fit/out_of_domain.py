@@ -88,7 +88,7 @@ class OutOfDomain:
 
         The effect of each set of columns is taken from the rows that are in domain in these columns, scaled up to all
         rows.  An interaction without its marginal is scaled up as if being out of domain were independent of its
-        columns.  The noise grows by the same factors.
+        columns.  The stddev of the noise is multiplied by the largest of these factors.
         """
         releasable = self.releasable
         if table.alone:

@@ -1,6 +1,6 @@
 """The one update of both fits of graphical models: the exact step of one table's log-potential, the others held fixed.
 
-`ipf` applies it to beliefs on a junction tree, `raking` to weighted rows.
+`max_entropy` applies it to beliefs on a junction tree, `raking` to weighted rows.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""One paper a file: programs that ask the curator and never see a row."""
+"""Mechanisms: programs that ask the curator questions and fit a model to the noisy answers; none sees a row."""

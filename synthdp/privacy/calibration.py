@@ -301,8 +301,8 @@ def gaussian_account(loss: ApproxDP, *, thresholds: float = 0.0, ends: float = 0
 def _gaussian(l2: float, mu: float, k: int) -> Calibration:
     """Return Gaussian noise for L2 sensitivity ``l2`` and ``k`` sums, multiplied so that sigma is at least 2^20.
 
-    So coarse a lattice relative to sigma makes discrete noise cost hardly more than continuous noise.  The factor is at
-    most `FINEST`.
+    Lattice steps that are small beside sigma make discrete noise cost hardly more than continuous noise.  The factor is
+    at most `FINEST`.
     """
     if l2 / mu > noise.LARGEST_SCALE / 2:
         raise ParameterError(

@@ -134,8 +134,9 @@ def prefix_covariance(factor: IntArray) -> FloatArray:
 def _patterns(periods: int, at_most: int, merged: int) -> FloatArray:
     """Return all maximal sets of periods that a unit may have rows in, (sets, columns), as weights of columns.
 
-    Each row is one set; the first column stands for ``merged`` periods, so its weight is a fraction.  If there are more
-    than `FITTED_PATTERNS` sets, they are not listed: the result has one row more than that, all 0.
+    Each row is one set; the first column stands for ``merged`` periods, so its weight is a fraction.  If more than
+    `FITTED_PATTERNS` sets share one weight of the first column, none is listed: the result then has one row more than
+    `FITTED_PATTERNS`, all 0.
     """
     if at_most == 1:
         return np.eye(periods)
@@ -173,7 +174,7 @@ def _badness(factor: FloatArray, patterns: FloatArray, limits: FloatArray) -> fl
     cost.
     """
     gram = np.abs(factor.T @ factor)
-    if not patterns.any():  # too many: those of one period, and a bound
+    if not patterns.any():  # too many to list: a bound
         costs = np.asarray([worst_cost(gram, len(gram))])
     else:
         costs = np.einsum("pi,ij,pj->p", patterns, gram, patterns) / limits

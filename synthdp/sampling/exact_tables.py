@@ -22,8 +22,8 @@ limit of time."""
 
 EXCHANGES, AT_ONCE = 40, 12
 """EXCHANGES is the largest number of rounds in which pairs of rows exchange a value.  In a round at most one in AT_ONCE
-rows of a stratum does: gaps are counted once a round, so more would overshoot.  A safety limit of time, and a numerical
-tolerance; both from `benchmarks/utility/places.py`."""
+of a stratum's pairs with different values does, but at least one may: gaps are counted once a round, so more would
+overshoot.  A safety limit of time, and a numerical tolerance; both from `benchmarks/utility/places.py`."""
 
 CANDIDATES = 24
 """Number of random rows that are compared for each move.  A safety limit of time: more rows find a better one

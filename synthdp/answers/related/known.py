@@ -37,8 +37,8 @@ STRONG = 3.0
 More would widen error bars of strong relations for nothing.  A convention."""
 
 CHANCE = 0.8
-"""Mean absolute difference by chance in a cell of n persons, at most this times sqrt(n + 1).  Derived: sqrt(2 / pi),
-rounded up."""
+"""The mean absolute difference that chance makes in a cell of n persons is at most this times sqrt(n + 1).  Derived:
+sqrt(2 / pi), rounded up."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -274,7 +274,7 @@ def by_noisy_table(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Counted:
-    """Holds the counts of a person's attribute, combined from all its noisy tables by least squares.
+    """Holds the counts of a person's attribute, combined from its noisy tables by least squares.
 
     Parameters
     ----------
@@ -313,10 +313,10 @@ class _Counted:
 
 
 def _counted(measurements: Sequence[Measurements], term: Term) -> _Counted | None:
-    """Return the noisy counts of a person's attribute from all its noisy tables; ``None`` if no table has it.
+    """Return the noisy counts of a person's attribute from its noisy tables; ``None`` if no table has it.
 
     A question about this attribute alone then needs no model.  The counts are over the finest bins that the tables
-    distinguish.
+    distinguish.  Tables of classes of round numbers are left out, since such classes cut every bin.
     """
     found: list[tuple[Axis, FloatArray, float]] = []
     for layout, table, noisy, stddev in noisy_person_tables(measurements):

@@ -1,1 +1,1 @@
-"""Fits to weights on listed points: of L1 programs, of sparse answers and of noisy moments."""
+"""Fits of weights on points, listed or of a product grid, to noisy answers: by L1 programs, and by maximum entropy."""

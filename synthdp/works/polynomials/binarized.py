@@ -198,7 +198,7 @@ def binarize(
     schema
         The schema, with all columns declared.
     columns
-        Names of the columns to use; default: all columns with at most 256 levels, and all with thresholds.
+        Names of the columns to use; default: all columns with 2 to 256 levels.  Columns with thresholds are added.
     thresholds
         Cuts of ordered columns, by column name.
 
