@@ -44,7 +44,7 @@ class NoiseDistribution(Protocol):
     """Standard deviation, quantiles and tails of one noise law; ``scale`` is that in `Noise`, ``k`` the vector's length."""
 
     def stddev(self, scale: float, k: int) -> float:
-        """Return the standard deviation of one of ``k`` coordinates of noise of a ``scale``, in integer steps."""
+        """Return the standard deviation of one of ``k`` noise coordinates, in integer steps, for the law's ``scale``."""
         ...
 
     def quantile(self, miss: float, k: int) -> float:
@@ -66,11 +66,11 @@ class _Laplace:
     """The discrete Laplace law: independent coordinates with P(z) ∝ exp(-|z| / scale)."""
 
     def stddev(self, scale: float, k: int) -> float:  # noqa: ARG002 - the same for every length
-        """Return the standard deviation of one of k coordinates, in integer steps."""
+        """Return the standard deviation of one of the noise's k coordinates, in integer steps."""
         return max(1 / (math.sqrt(2) * math.sinh(0.5 / max(scale, 0.01))), LEAST_STDDEV)
 
     def quantile(self, miss: float, k: int) -> float:  # noqa: ARG002
-        """Return the absolute value that one coordinate exceeds with probability ``miss``, in standard deviations."""
+        """Return the absolute value that one noise coordinate exceeds with probability ``miss``, in standard deviations."""
         return -math.log(miss) / math.sqrt(2)
 
     def tail(self, scale: float, k: int, *, beta: float, count: int) -> float:  # noqa: ARG002
@@ -85,11 +85,11 @@ class _Gaussian:
     """The discrete Gaussian law: independent coordinates with P(z) ∝ exp(-z² / 2 scale²)."""
 
     def stddev(self, scale: float, k: int) -> float:  # noqa: ARG002
-        """Return the standard deviation of one of k coordinates, in integer steps."""
+        """Return the standard deviation of one of the noise's k coordinates, in integer steps."""
         return scale
 
     def quantile(self, miss: float, k: int) -> float:  # noqa: ARG002
-        """Return the absolute value that one coordinate exceeds with probability ``miss``, in standard deviations."""
+        """Return the absolute value that one noise coordinate exceeds with probability ``miss``, in standard deviations."""
         return float(-ndtri(miss / 2))
 
     def tail(self, scale: float, k: int, *, beta: float, count: int) -> float:  # noqa: ARG002
@@ -104,11 +104,11 @@ class _Linf:
     """The ℓ∞ K-norm law P(z) ∝ exp(-max|z| / scale): a uniform point of a cube whose half-width has a Gamma(k + 1) law."""
 
     def stddev(self, scale: float, k: int) -> float:
-        """Return the standard deviation of one of k coordinates, in integer steps."""
+        """Return the standard deviation of one of the noise's k coordinates, in integer steps."""
         return scale * math.sqrt((k + 1) * (k + 2) / 3)
 
     def quantile(self, miss: float, k: int) -> float:
-        """Return the absolute value that one coordinate exceeds with probability ``miss``, in standard deviations.
+        """Return the absolute value that one noise coordinate exceeds with probability ``miss``, in standard deviations.
 
         P(|z| > x) = Q(k + 1, x) - x Q(k, x) / k, with Q the upper regularised gamma function and x in multiples of the
         scale.

@@ -374,16 +374,17 @@ def measured_correlation(
 ) -> tuple[float, float] | None:
     """Return the correlation of two columns from noisy counts alone, and its standard error.
 
-    The noisy covariance is divided by the standard deviations between coarse bins under the model, which single columns
-    tell with little noise: for normal variables the relation inside bins is as strong as between them.  The error includes
-    the noise, the error of the standard deviations, and a relation inside bins that is uniform from none to twice as strong.
+    The noisy covariance is divided by the standard deviations between coarse bins under the model, which counts of single
+    columns give with little noise.  For normal variables the relation inside bins is as strong as between them.  The error
+    includes the noise, the error of the standard deviations, and a relation inside bins that is uniform from none to twice
+    as strong.
 
     Parameters
     ----------
     direct
         The noisy tables.
     groupings
-        Of both columns, in the order of the model: one group, with powers of values.
+        The groupings of both columns, in the model's order: one group, with powers of values.
     law
         The model's probabilities of their coarse bins, flat.
 

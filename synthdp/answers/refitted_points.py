@@ -57,7 +57,7 @@ class _Raked:
     target: AnyArray  # in multiples of the ridge
     potential: AnyArray
     ridge: float
-    alone: Shape | None = None  # sizes of the axes, where only the interaction has to be reached; then of all cells
+    alone: Shape | None = None  # sizes of the axes if only an interaction is to be reached; targets then have all cells
 
     def of(self, some: slice) -> _Raked:
         """Return this table for some replicates only, which one thread fits; its potentials are a copy."""
@@ -314,7 +314,7 @@ def _white(rng: Generator, shape: tuple[int, ...], stddev: float) -> AnyArray:
 def _centred(values: AnyArray) -> AnyArray:
     """Return values, changed in place, without the means along every axis except the last: an interaction alone.
 
-    The last axis holds the replicates.  The margins, which other tables tell, are then 0.
+    The last axis holds the replicates.  The margins, which other tables determine, are then 0.
     """
     for axis in range(values.ndim - 1):
         values -= values.mean(axis=axis, keepdims=True)

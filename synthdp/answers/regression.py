@@ -175,9 +175,9 @@ class Regressions:
         """Yield for each bootstrap replicate the coefficients of its fit minus the coefficients of its table, (p,)."""
         design = self._design(self.pool(bootstrap), question, inside)
         fitted, rows = (weights[inside, 1:] for weights in bootstrap.weights(columns))
-        yield from design.fits(fitted) - design.fits(rows, self._straight(question, bootstrap))
+        yield from design.fits(fitted) - design.fits(rows, self._unmeasured_stddevs(question, bootstrap))
 
-    def _straight(self, question: Regression, bootstrap: Bootstrap) -> FloatArray:
+    def _unmeasured_stddevs(self, question: Regression, bootstrap: Bootstrap) -> FloatArray:
         """Return the stddevs of unmeasured correlations, (p + 1, p + 1), in the order of the columns of `Design`.
 
         Replicates change correlations by as much.  Levels of a label, and the intercept, have 0.
@@ -361,9 +361,20 @@ class Design:
 
 
 class _Solution(NamedTuple):
-    """Holds the solution of normal equations, in original and scaled units.
+    """Holds the solution of normal equations, in original and in standardised units.
 
-    ``kept`` holds the positions of the linearly independent terms.
+    Parameters
+    ----------
+    coefficients
+        (p,) coefficients in original units; NaN for a term that earlier terms determine.
+    kept
+        (q,) positions of the q linearly independent terms.
+    inverse
+        (q, q) inverse of their mean products.
+    scaled
+        (q,) their coefficients in standardised units.
+    back
+        (q, q) matrix from standardised to original units.
     """
 
     coefficients: FloatArray

@@ -38,7 +38,8 @@ Males (docs/benchmarks/answers.md): half and twice of it change widths of interv
 (docs/benchmarks/constants.md)."""
 
 SAMPLE = 500
-"""Number of rows from which the size of a random relation is estimated, to about 3 %. Derived: 1 / sqrt(2 SAMPLE)."""
+"""Number of sampled rows over which a random relation's mean absolute value is taken, to scale it to a chosen strength.
+The mean is exact to about 3 %.  Derived: 1 / sqrt(2 SAMPLE)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

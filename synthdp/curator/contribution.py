@@ -172,7 +172,7 @@ def _owners(unit: RawColumn, position: dict[str, int]) -> IntArray:
 
 
 def _bytes(text: str) -> bytes:
-    """Return a unit's name as bytes for hashing; different names always give different bytes.
+    """Return a unit's name, as `written` returns it, as bytes for hashing; different names give different bytes.
 
     Names that came from bytes that are not UTF-8 (surrogate escapes) give back those bytes.
     """
@@ -184,7 +184,7 @@ def _bytes(text: str) -> bytes:
         raw = text.encode(errors="surrogateescape")
         if raw.decode(errors="surrogateescape") == text:
             return raw
-    return b"\xff" + text.encode(errors="surrogatepass")  # its surrogates stand for no bytes
+    return b"\xff" + text.encode(errors="surrogatepass")  # no bytes; other names begin with ASCII
 
 
 _WHOLE = re.compile(r"(-?(?:0|[1-9][0-9]{0,37}))(?:\.0+)?")

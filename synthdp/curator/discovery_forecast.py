@@ -69,7 +69,7 @@ def forecast(
 def expected(schema: Schema, adjacency: Adjacency, loss: PrivacyLoss, *, rows: float) -> Discovered:
     """Return a forecast of a discovery: in ``least``, how many rows a value needs to stand out of the noise to come.
 
-    It is the mean over undeclared columns.  ``rows`` is the assumed number of rows, which the result compares with it.
+    It is the mean over undeclared columns.  `Discovered.is_coarse` compares it with ``rows``, the assumed number of rows.
     No column is completed, and no data read.
     """
     least = [_least(schema, name, part, loss, adjacency) for name, part in parts_of(schema, loss).items()]

@@ -35,12 +35,11 @@ ZERO = 2 * EXPONENTS
 """The index of the bin of zero among `POWER_BINS`.  Derived: the bins of negative powers come before it."""
 
 FAR = 16.0
-"""How many times as large as a sentinel value the other numbers are that it is far from.  A negative sentinel is far if
-their range is at least this many times its size: -1 beside 0 to 64.  It also is if its distance from them is at least
-twice their range: -9 beside 1 to 3.  Zero is a separate value if the other numbers have one sign, lie within a factor of
-four, and are at least this many units.  A smaller value sets more values apart, also true ones.  Tuned: half and twice of
-it change the three-way error of three undeclared tables with missing values by 0 and 0 % (docs/benchmarks/constants.md).
-"""
+"""A negative sentinel is far from other numbers whose range is at least this many times its size: -1 beside 0 to 64.  It
+also is if its distance from them is at least twice their range: -9 beside 1 to 3.  Zero is a separate value if the other
+numbers have one sign, lie within a factor of four, and are at least this many units.  A smaller value sets more values
+apart, also true ones.  Tuned: half and twice of it change the three-way error of three undeclared tables with missing
+values by 0 and 0 % (docs/benchmarks/constants.md)."""
 
 
 def magnitude_bins(values: FloatArray) -> FloatArray:

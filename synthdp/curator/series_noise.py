@@ -28,6 +28,19 @@ class Journal(Answering):
     """Write every noisy answer of a series to disk before it is returned, and return it again after a crash.
 
     Fresh noise for a question asked again would cost the budget twice.
+
+    Parameters
+    ----------
+    state
+        The private files.
+    secret
+        Key of the hash by which a question that is asked again is recognised.
+    prefix
+        Beginning of the names of the answers' files; the question's number follows.
+    factor
+        (periods of the plan, periods of the plan) whole weights of periods in each answer; see `SeriesRoom.open_plan`.
+    weight
+        Number of times that each row counts.
     """
 
     __slots__ = ("_count", "_factor", "_prefix", "_secret", "_state", "_weight")

@@ -170,7 +170,7 @@ class SeriesRoom:
             periods in the answer of the plan's t-th period; the first column is for all rows up to the plan's first
             period.
         last
-            The last period in which it is asked.
+            Number of the last period, from 0, in which the plan's statistics are asked.
         mu
             The largest cost of the first period's answers together, as the mu of Gaussian DP.
         weight
@@ -179,7 +179,7 @@ class SeriesRoom:
         Raises
         ------
         BudgetExceededError
-            If this is more than what is left of the budget.
+            If the plan costs more than is left of the budget.
         PrivacyError
             If earlier rows were not given.
         """
@@ -250,7 +250,7 @@ class SeriesRoom:
         Raises
         ------
         BudgetExceededError
-            If this is more than what is left of the budget.
+            If the plan costs more than is left of the budget.
         PrivacyError
             If the statistics differ from the plan before.
         """

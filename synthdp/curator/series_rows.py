@@ -165,9 +165,9 @@ class Units:
     unit
         The column that names them.
     secret
-        Keys the digests that are kept.
+        Key of the hashes by which later periods know units.
     spent
-        (n, 2) sorted digests of the units that may have no more.
+        (n, 2) sorted hashes of the units that had rows in as many periods as allowed.
     """
 
     def __init__(self, unit: str, secret: bytes, spent: AnyArray) -> None:

@@ -1,8 +1,8 @@
-"""Days that end on a single day that many rows have, as contracts that are cut at the last day of the books.
+"""Days between two dates, where many rows share one second date, as contracts cut at the last day of the books do.
 
-Days between two columns are drawn before the second day, which then follows but for a few days.  How long a cut contract
-runs says only when it began: a law of the days alone has too few that reach the day of the cut.  Here the law of the days
-is that of rows that end elsewhere, and rows that end on such a day come besides.
+A model draws the first date, then the days between, then the second date, which the two nearly determine.  The days of a
+cut contract depend on its first date only: drawn from a law of days alone, too few of them reach the day of the cut.  So
+the law of days is that of rows that end elsewhere.  Rows that end on such a single day are added to it.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def averages_in_domain(basis: TensorBasis, averages: FloatArray, shares: FloatAr
     Parameters
     ----------
     basis
-        The products; products that are 1 for out-of-domain values only come out 0.
+        The products of functions of columns.  A product with the indicator of an out-of-domain cell gets the average 0.
     averages
         (k,) their noisy averages over all rows.
     shares

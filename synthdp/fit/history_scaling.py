@@ -27,7 +27,7 @@ FEW = 5_000
 """Most persons drawn in each early sweep.  A tolerance: chance then moves a share of .1 by only .004."""
 
 LARGEST, LARGEST_STAY = 8.0, 14.0
-"""Bounds on the logarithms of factors: LARGEST_STAY for tables of equal values in two rows, which may be nearly
+"""Largest absolute logarithms of factors: LARGEST_STAY for tables of equal values in two rows, which may be nearly
 certain, LARGEST for others.  Numerical tolerances.
 """
 

@@ -56,7 +56,7 @@ class Particles:
     size
         Most rows drawn from the tree, >= 1; fewer for a small table.
     sweeps
-        Rounds over all tables of this number of rows, >= 1; more of fewer.
+        Passes over all tables with ``size`` rows, >= 1; with fewer rows more, up to `MOST_SWEEPS`, for the same time.
     ridges
         The settings whose ridges the tables had in the tree's fit.
 

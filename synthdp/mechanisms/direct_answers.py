@@ -92,7 +92,7 @@ class DirectAnswers:
 
     @property
     def _row_count(self) -> tuple[float, float]:
-        """The number of rows inside the domain and its standard deviation, from the table that knows it best.
+        """The number of rows inside the domain and its standard deviation, from the table whose total has the least noise.
 
         Questions about fractions and means divide by it.  ParameterError is raised where no table was measured.
         """

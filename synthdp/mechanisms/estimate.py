@@ -48,10 +48,10 @@ class Estimate:
     offset
         The part of the answer that is not divided by the number of rows.
     rows_error
-        The number of rows' standard deviation, in parts of itself, where the rest of the answer is divided by it; part of
-        ``stderr``.
+        Relative standard deviation of the number of rows, if the answer without ``offset`` was divided by it; ``stderr``
+        includes it.
     range
-        Between which ends the truth lies whatever the rows are: answers and intervals stay within.
+        The least and the largest value that the truth can have for any rows: answers and intervals are clipped to it.
 
     Attributes
     ----------

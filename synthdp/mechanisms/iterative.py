@@ -1,7 +1,7 @@
 """Any iterative database construction gives an interactive mechanism (Gupta, Roth, Ullman 2012; Blum, Roth 2011, section 3).
 
-A construction holds a public hypothesis about the table.  The sparse vector finds the queries on which it is off; each of
-those is answered with noise, and the answer moves the hypothesis.  A construction that needs few such updates can answer
+A construction holds a public hypothesis about the table.  The sparse vector finds the queries on which it is off.  Each such
+query is answered with noise, and the answer moves the hypothesis.  A construction that needs few such updates can answer
 a great many queries.  Sparse and private multiplicative weights and the median mechanism are three of them.
 """
 
@@ -42,7 +42,7 @@ class IterativeConstruction(Protocol[QueryT_contra]):
         Parameters
         ----------
         query
-            On which the guess was found to be off.
+            The query whose guess was found to be off.
         answer
             The query's noisy sum over rows.
         stddev
@@ -62,9 +62,9 @@ class QueryOutcome(NamedTuple):
     """The outcome of one query: the guess, whether it was checked, and the measured answer if the guess was far off."""
 
     guess: float
-    """Of the hypothesis, in rows."""
+    """The hypothesis's answer, in rows."""
     checked: bool
-    """Whether it was compared with the table."""
+    """Whether the guess was compared with the table."""
     found: AboveThresholdAnswer | None
     """The noisy answer, where the guess was found to be off."""
 

@@ -100,8 +100,8 @@ class Candidates:
 def independent(margins: Sequence[FloatArray], possible: Mapping[Clique, BoolArray]) -> Graphical:
     """Return the distribution of independent columns with these margins, conditioned on possible combinations only.
 
-    Shares below `LEAST_MARGIN` are raised to it first.  It tells which rows are worth listing, and is the model where
-    no pair is measured.
+    Shares below `LEAST_MARGIN` are raised to it first.  Rows that are likely under it are worth listing, and it is the model
+    where no pair is measured.
     """
     masks = {clique: np.where(mask, 0.0, -np.inf) for clique, mask in possible.items()}
     for j, margin in enumerate(margins):  # impossible cells of one column are masked too: a floor everywhere is safe

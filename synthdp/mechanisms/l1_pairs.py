@@ -44,7 +44,7 @@ class NoisyAverages:
     products
         The products of cosines among the queries.
     averages, stddev
-        (k,) of all queries, the counts first, and their noise.
+        (k,) noisy averages of all queries, the counts first, as fractions of the rows; and the stddevs of their noise.
     tables
         The consistent tables among them.
     """

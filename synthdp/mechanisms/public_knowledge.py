@@ -39,7 +39,8 @@ Tuned: at epsilon .1 on Adult's published sample the error is .076 with 20 and .
 of it change the three-way error of two tables with public rows by +.1 and +.5 % (docs/benchmarks/constants.md)."""
 
 INSIDE = 2.0
-"""Assumed noise of a fine bin's count, as a multiple of the first histogram's.  Derived: `OneWayTree.deep`."""
+"""Assumed noise of a fine bin's count, as a multiple of the first histogram's.  Derived: the default of
+`OneWayTree.deep`."""
 
 SWEEPS = 8
 """Passes over all noisy tables when public rows are raked to them.  A numerical tolerance: by 4 the three-way error is

@@ -363,9 +363,10 @@ def _tried(counts: Mapping[str, int]) -> list[str]:
 
 
 def _reads(form: CellFormat, counts: Mapping[str, int], tried: Sequence[str]) -> bool:
-    """Return whether a format reads nearly all rows.
+    """Return whether a format reads the texts of nearly all rows; see `NEARLY_ALL`.
 
-    The rows of ``tried`` texts end the search for most formats, which saves time.
+    ``counts`` are the numbers of rows with each text.  The format is first tried on ``tried``, the texts of `TRIED` rows:
+    most formats fail there, which saves time.
     """
     lost = sum(form.read(text) is None for text in tried)
     return lost <= LOST * len(tried) and _nearly_all(counts, lambda text: form.read(text) is not None)

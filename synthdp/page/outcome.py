@@ -302,7 +302,8 @@ async def finish(site: Site, request: Request) -> Response:
 async def describe(site: Site, request: Request) -> Response:
     """Save the publisher's statements about the table, and start a job that writes them into the folder for a board.
 
-    No budget is spent.
+    A board decides whether the rows may be published; `synthdp publish` writes the same folder.  No budget is
+    spent.
     """
     typed, folder = fields(request), _asked_for(site, request)
     _file(folder, "synthetic.csv")

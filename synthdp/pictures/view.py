@@ -125,8 +125,8 @@ TAILS = (0.005, 0.025, 0.05)
 leaves the deciles far enough apart (`SPREAD`) is taken, so that few rows are left out.  A convention."""
 
 SPREAD = 1 / 4
-"""Smallest distance of the first and the last decile, as a fraction of the shown range.  Else most rows share one bar.
-A convention."""
+"""Smallest distance of the first and the last decile, as a fraction of the range that a picture shows.  Where it is
+smaller, most rows would share one bar, and the picture leaves out rows at the ends (`TAILS`).  A convention."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -135,13 +135,14 @@ def check_loss(name: str, loss: object) -> PrivacyLoss:
 EARLY_SHARE = 0.1
 """Share of a promised delta for proving smaller losses of programs that stop early; the rest buys Gaussian noise.
 Stopping early needs its own conversion from Gaussian DP to (epsilon, delta).  More lets a stop cost less, but leaves
-more noise to a program that goes on.
+more noise to a program that goes on.  A convention: it adds .3 to .7 % to that noise, from the conversion of epsilon .1 to
+8 and delta 1e-9 to 1e-6.
 """
 
 COUNT_SHARE = 0.03
 """Share of a discovery's budget for a noisy number of rows, if it is private.  If the number is too small, the discovery
-stops and the rest is saved.  A larger share stops fewer discoveries by mistake, and leaves less for the others.  Tuned:
-half and twice of it change the noise of the others by -.8 and +1.6 %, as it grows with 1 / sqrt(1 - COUNT_SHARE)."""
+stops and the rest is saved.  A larger share stops fewer discoveries by mistake, and leaves less for the columns.  Tuned:
+half and twice of it change the noise of the columns by -.8 and +1.6 %, as it grows with 1 / sqrt(1 - COUNT_SHARE)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -367,9 +367,20 @@ class Marginals(LinearFamily):
         *,
         rows: tuple[float, float],  # noqa: ARG002
     ) -> ProductSums | None:
-        """Return the noisy table of some columns, summed from the smallest measured table that has all of them.
+        """Return the noisy table of the columns ``names``, summed from the smallest table in ``answers`` that has them all.
 
-        Return ``None`` if no table has all of them.
+        Return ``None`` if no table has all of them.  So questions about these columns need no further measurement.
+
+        Parameters
+        ----------
+        names
+            Names of the columns, in the order of the result's axes.
+        answers
+            (k,) noisy counts of all tables, one after the other.
+        stddev
+            Standard deviation of the noise in each count; it grows with the number of counts that are summed.
+        rows
+            Not used: the tables count the rows themselves.
         """
         if not set(names) <= set(self.domain.names):
             return None

@@ -166,7 +166,11 @@ def _table(model: DatabaseModel, drawn: DrawnRows, name: str, noise: Mapping[tup
 
 
 def _column(outer: Schema, name: str, raw: RawColumn, noise: float | None, anchor: str) -> tuple[ColumnView, str, str]:
-    """Return the picture of one column, its chart as SVG, and a phrase about its noise."""
+    """Return the picture of one column, its chart as SVG, and a phrase about its noise.
+
+    ``outer`` is the `outer_schema` of the column's table, and ``raw`` the column's synthetic values.  ``noise`` is the
+    distance from `_noise`, ``None`` for a computed column.  ``anchor`` is the chart's id on the page.
+    """
     column = outer.outputs[name]
     view = replace(computed_view(outer, name, raw), kind=column.in_words(), source=column.source)
     said = "computed from other columns" if noise is None else f"noise alone moves it by about {in_per_cent(noise)}"

@@ -269,8 +269,9 @@ class _Pairs(NamedTuple):
 def _similar(codes: Codes, shape: Sequence[int], order: IntArray) -> _Pairs:
     """Return pairs of similar rows such that every row is in one pair; the number of rows must be even.
 
-    Equal rows are paired first.  Then rows are paired that agree in all columns except the last of ``order``, then
-    except the last two, and so on.
+    A halving keeps one row of each pair, and similar rows can stand for each other.  Equal rows are paired first.  Then
+    rows are paired that agree in all columns except the last of ``order``, then except the last two, and so on.
+    ``order`` holds all columns' positions.
     """
     columns = [np.ascontiguousarray(narrow(codes[:, j], shape[j])) for j in order]
     left = np.lexsort(columns[::-1])  # numbers of one or two bytes are sorted by their digits: three times as fast

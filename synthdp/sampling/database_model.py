@@ -375,8 +375,8 @@ class DatabaseModel:
     def kept_rows(self, persons: int, rng: Generator) -> dict[str, tuple[int, int, int]]:
         """Return by table how many rows were drawn, how many kept, and how many of these repaired, for drawn persons.
 
-        Receipts tell it, and a check of the rules needs it.  A repaired row has a value outside the bin that the model
-        drew, so that a rule holds.  Rows that break a rule are left out.
+        Receipts report these numbers, and `check_rules` refuses rules that keep no row.  A repaired row has a value
+        outside the bin that the model drew, so that a rule holds.  Rows that break a rule are left out.
         """
         drawn, masks = self.draw(persons, rng)
         obedience, _, kept = self._values(drawn, masks, rng)

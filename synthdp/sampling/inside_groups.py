@@ -44,9 +44,9 @@ TERMS = 24
 A numerical tolerance."""
 
 ROUNDS, PARTS = 10, 8
-"""The series is solved for a correlation in ROUNDS rounds.  Each round divides the interval that holds the correlation
-into PARTS, which leaves 2^-30 of it.  A numerical tolerance; eight parts at once take half the time of thirty
-bisections."""
+"""The correlation of two columns' scores is found from the tetrachoric series (`TERMS`) in ROUNDS rounds.  Each round
+divides the interval that holds the correlation into PARTS, which leaves 2^-30 of it.  A numerical tolerance; eight parts
+at once take half the time of thirty bisections."""
 
 FARTHEST = 8.0
 """Largest absolute value of a latent score, in standard deviations, so that the ends of the outermost bins are finite.

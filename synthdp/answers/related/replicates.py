@@ -141,8 +141,9 @@ def _relation(
 ) -> FloatArray:
     """Return relative changes of persons' weights, (persons, replicates), that change a table with a given strength.
 
-    With ``mean``, the strength is the sum of absolute differences in persons, else the root mean square.  Two ordered
-    attributes get a common linear trend, which makes up about half of their relation.  The rest is random values.
+    ``base``, (persons,), are the persons' weights before, and ``size`` is the number of replicates.  With ``mean``, the
+    strength is the sum of absolute differences in persons, else the root mean square.  Two ordered attributes get a
+    common linear trend, which makes up about half of their relation.  The rest is random values.
     """
     matrix = matrix_of(table, persons)
     shape = table.sizes(persons.layout)

@@ -58,7 +58,7 @@ class Attribute:
     table, name
         Table and name of the attribute.
     counts
-        The child table whose count it is; -1 of columns.
+        Position of the child table whose rows the attribute counts; -1 for a column.
     """
 
     table: int

@@ -101,8 +101,8 @@ def rounded_swap(l1: float, l2_squared: float, *, k: int, denominator: int) -> N
 def tensor_swap_l1(t: int, d: int) -> float:
     """Return the largest L1 change of the real tensor features when a record is replaced: t^(d-1) (t + κ_t).
 
-    The value is too large by at most 1e-4 t^d, from the grid of `least_kernel`. The paper prints t^d, which is right
-    only at t = 2, where κ is 0.
+    The features are products of d columns' Chebyshev polynomials of t degrees, 0 to t - 1.  The value is too large by at
+    most 1e-4 t^d, from the grid of `least_kernel`.  The paper prints t^d, which is right only at t = 2, where κ is 0.
     """
     return float(t ** (d - 1) * (t + least_kernel(t)))
 
@@ -110,8 +110,9 @@ def tensor_swap_l1(t: int, d: int) -> float:
 def tensor_swap_l2_squared(t: int, d: int) -> float:
     """Return a bound on the squared Euclidean change of the real tensor features when a record is replaced.
 
-    The bound is t^(d-1) times one column's bound, and at least 2 t^d if d > 1. If t is even or d is 1 it is exact, up
-    to the grid of `largest_square`. Otherwise it is too large by less than a factor 1 / (1 - t^-d).
+    The features are products of d columns' Chebyshev polynomials of t degrees, 0 to t - 1.  The bound is t^(d-1) times
+    one column's bound, and at least 2 t^d if d > 1.  If t is even or d is 1 it is exact, up to the grid of
+    `largest_square`.  Otherwise it is too large by less than a factor 1 / (1 - t^-d).
     """
     one = largest_square(t)
     return one if d == 1 else float(t ** (d - 1) * max(2.0 * t, one))
