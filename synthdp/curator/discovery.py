@@ -64,32 +64,20 @@ from synthdp.schema.schema import Schema
 from synthdp.tables.parse import declared
 from synthdp.tables.plain import quantity_of
 
-KIND_SHARE = 0.1
-"""Share of an untyped column's budget for a histogram of its values' types (dates, decimals, texts ...).  More finds
-rarer types, and leaves less for the range or the labels.  Tuned: half and twice of it change the three-way error
-of three undeclared tables by 0 and +.3 % (docs/benchmarks/constants.md).
-"""
-
 LOOKS = 2
 """Most histograms of equal-width bins that narrow one column's range, after the histogram of powers of two.  More
-narrow a range more closely, with more noise in each.  Tuned: half and twice of it change the three-way error of
-three undeclared tables by +2.0 and +5.0 % (docs/benchmarks/constants.md).
+narrow a range more closely, with more noise in each.  Derived: the least number by which a range of numbers that span a
+hundredth of their own size is at most `NARROW` times too wide (docs/proofs/discovery.md).
 """
 
-POWERS_SHARE, PARTS_SHARE, DIGITS_SHARE = 0.5, 0.15, 0.2
-"""Shares of a numeric column's budget for three kinds of histograms: one of powers of two, up to two of equal-width
-bins that narrow the range (each), and one of decimal digits.  The powers get most, because the other histograms
-depend on their range.  More for equal-width bins narrows ranges better; more for digits finds finer rounding.
-Tuned: `POWERS_SHARE`: +2.0 and -3.5 %; `PARTS_SHARE`: 0 and -2.3 %; `DIGITS_SHARE`: -.8 and -.4 % of the three-way
-error of three undeclared tables, with half and twice (docs/benchmarks/constants.md).
-"""
+POWERS_SHARE = 0.5
+"""Share of a numeric column's budget for the histogram of powers of two, on whose range the other histograms depend.
+Tuned: half of it, as much as for each of the others, changes the deciles of six undeclared tables by +2.5 ± 1.9 %, and
+Kolmogorov distances by +9.3 ± 2.8 % (docs/benchmarks/constants.md)."""
 
-LEVELS_WEIGHT = 2.0
-"""Budget of a column of labels, relative to a numeric column.  Each label must pass a threshold, while of numbers
-only the ends of the range must be found.  A larger value finds rarer labels, and makes ranges less certain.
-Tuned: half and twice of it change the three-way error of three undeclared tables by -2.6 and +.5 %
-(docs/benchmarks/constants.md).
-"""
+LATER_SHARE = (1 - POWERS_SHARE) / (LOOKS + 1)
+"""Share of a column's budget for each other histogram.  Derived: equal parts for the histograms of equal-width bins and the
+one of decimal digits; as much for the one of an untyped column's types."""
 
 OBJECTS: dict[str, Column] = {
     "date": Date(), "moment": Datetime(), "length": Duration(), "clock": Time(), "decimal": Continuous(), "whole": Integer(),
@@ -186,26 +174,24 @@ def check_discoverable(schema: Schema, loss: PrivacyLoss) -> None:
 
 
 def parts_of(schema: Schema, loss: PrivacyLoss) -> dict[str, PrivacyLoss]:
-    """Return the loss for the noise of each undeclared column, by column; labels get twice as much as numbers.
+    """Return the loss for the noise of each undeclared column, by column, in equal parts.
 
     The delta for thresholds on labels is not included; `plan_levels` adds it.
     """
-    labelled = _labelled(schema)
-    weights = {name: LEVELS_WEIGHT if name in labelled else 1.0 for name in schema.undeclared}
     whole = GaussianDP(loss.mu) if isinstance(loss, GaussianDP) else loss
-    return {name: whole.fraction(weight / sum(weights.values())) for name, weight in weights.items()}
+    return dict.fromkeys(schema.undeclared, whole.fraction(1 / len(schema.undeclared)))
 
 
 def divided(tables: Mapping[str, Schema], loss: PrivacyLoss) -> dict[str, PrivacyLoss]:
-    """Return the part of a loss for each table, by the number of its undeclared columns; columns of labels count twice.
+    """Return the part of a loss for each table, by the number of its undeclared columns.
 
     So a column gets the same part in every table.  The delta for thresholds on labels is divided over the tables by
     their number of undeclared label columns.
     """
     labelled = {name: len(_labelled(one)) for name, one in tables.items()}
-    weights = {name: len(one.undeclared) + (LEVELS_WEIGHT - 1) * labelled[name] for name, one in tables.items()}
+    columns = sum(len(one.undeclared) for one in tables.values())
     whole = GaussianDP(loss.mu) if isinstance(loss, GaussianDP) else loss
-    found = {name: whole.fraction(weight / sum(weights.values())) for name, weight in weights.items()}
+    found = {name: whole.fraction(len(one.undeclared) / columns) for name, one in tables.items()}
     if not isinstance(loss, GaussianDP):
         return found
     every = max(1, sum(labelled.values()))
@@ -242,7 +228,7 @@ def discover(
     it stays with placeholder values.  If a question fails after others were answered, its column counts as one without
     a finding, and a note says so: the answers are paid for.
 
-    Costs at most ``loss``, in equal parts for all undeclared columns of one kind, for the table's neighbours.
+    Costs at most ``loss``, in equal parts for all undeclared columns, for the table's neighbours.
 
     Parameters
     ----------
@@ -314,10 +300,10 @@ def _look_at(
     """
     column, quantity = schema[name], ""
     if isinstance(column, Untyped):
-        quantity = _quantity(adjacency, name, part.fraction(KIND_SHARE), spend)
+        quantity = _quantity(adjacency, name, part.fraction(LATER_SHARE), spend)
         plain = Categorical(nullable=column.nullable, other=column.other)
         column = plain if quantity == "label" else replace(OBJECTS[quantity], nullable=column.nullable)
-        part = part.fraction(1 - KIND_SHARE)
+        part = part.fraction(1 - LATER_SHARE)
     if isinstance(column, Categorical):
         levels, plan = plan_levels(schema, part, loss, adjacency)
         complete, held = _with_levels(name, column, levels, plan, spend)
@@ -450,7 +436,7 @@ def _with_bounds(
         return noisy_histogram(adjacency, name, numbers, bins, part, spend, step=f"discovered {what}: {name}")
 
     digits = column.spacings()
-    spare = 0.0 if digits else DIGITS_SHARE
+    spare = 0.0 if digits else LATER_SHARE
     if isinstance(column, (Continuous, Integer)):
         powers, heaps = without_heaps(look("range", magnitude_bins, MAGNITUDE_BINS, POWERS_SHARE))
     else:
@@ -461,7 +447,7 @@ def _with_bounds(
     held = significant_total(powers)
     whole = column.whole
     lower, upper = stretched(powers, *found, whole=whole)
-    share = PARTS_SHARE + spare / LOOKS
+    share = LATER_SHARE + spare / LOOKS
     narrow, looks = is_narrow(powers, lower, upper, whole=whole), LOOKS
     if narrow:  # another look is only worth its cost if its noise lets it cut anything off
         plan = histogram_plan(adjacency, loss.fraction(share), PARTS)
@@ -485,7 +471,7 @@ def _with_bounds(
     plain = column.with_bounds(float(lower), float(upper))
     if not digits:
         return plain, least, held.rows
-    counts = look("digits", partial(spacing_bins, digits), len(digits) + 2, DIGITS_SHARE)
+    counts = look("digits", partial(spacing_bins, digits), len(digits) + 2, LATER_SHARE)
     spacing = spacing_of(counts, digits, width=upper - lower)
     spaced = (column if spacing is None else column.with_spacing(spacing)).with_bounds(float(lower), float(upper))
     fits = _holds(spaced, *bounds_of(plain)) or column.temporal or column.whole

@@ -10,7 +10,7 @@ import numpy as np
 
 from synthdp.arrays import FloatArray
 from synthdp.curator.discovery import (
-    KIND_SHARE,
+    LATER_SHARE,
     POWERS_SHARE,
     Discovered,
     PaidRead,
@@ -105,7 +105,7 @@ def _least(schema: Schema, name: str, part: PrivacyLoss, loss: PrivacyLoss, adja
     """
     column = schema[name]
     if isinstance(column, Categorical):
-        part = part.fraction(1 - KIND_SHARE) if isinstance(column, Untyped) else part
+        part = part.fraction(1 - LATER_SHARE) if isinstance(column, Untyped) else part
         _, levels = plan_levels(schema, part, loss, adjacency)
         return levels.threshold / levels.resolution
     plan = histogram_plan(adjacency, part.fraction(POWERS_SHARE), POWER_BINS)

@@ -38,8 +38,8 @@ FAR = 16.0
 """A negative sentinel is far from other numbers whose range is at least this many times its size: -1 beside 0 to 64.  It
 also is if its distance from them is at least twice their range: -9 beside 1 to 3.  Zero is a separate value if the other
 numbers have one sign, lie within a factor of four, and are at least this many units.  A smaller value sets more values
-apart, also true ones.  Tuned: half and twice of it change the three-way error of three undeclared tables with missing
-values by 0 and 0 % (docs/benchmarks/constants.md)."""
+apart, also true ones.  A convention, as `CODES` is: half and twice of it change the three-way error of three undeclared
+tables with missing values by 0 % (docs/benchmarks/constants.md)."""
 
 
 def magnitude_bins(values: FloatArray) -> FloatArray:

@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 
 from synthdp.arrays import BoolArray, FloatArray
-from synthdp.measurements import NoiseLaw
+from synthdp.measurements import UNLIKELY, NoiseLaw
 
 EXPONENTS = 64
 """Bound of the exponents: each power of two from 2^-64 to 2^63 has a histogram bin, for either sign.  Numbers beyond
@@ -28,81 +28,54 @@ for each sign, and zero."""
 PARTS = 32
 """Equal-width bins of a later histogram, which narrows the range.  There are twice as many after the range shrank to
 about five bins, because a point mass on a border fills two bins.  More bins narrow a range more closely, but each
-holds fewer numbers against the same noise.  Tuned: half and twice of it change the three-way error of three
-undeclared tables by +6.6 and +1.3 % (docs/benchmarks/constants.md).
+holds fewer numbers against the same noise.  A convention: as many as `bins` of a release by default.  Half and twice of it
+change the three-way error of three undeclared tables by +6.6 ± 4.4 and +1.3 ± 4.8 % (docs/benchmarks/constants.md).
 """
 
-HIDDEN = 0.07
-"""A range is not cut if a larger fraction of the numbers seems to lie outside, and more than `HIDING` says.  A larger
-value cuts more ranges, and clips more numbers.  Tuned: half and twice of it change no release of three undeclared tables
-with missing values; without the limit Kolmogorov distances of eight tables are 2.2 ± 1.2 % larger
+MANY = 0.07
+"""A fraction of a column's numbers that may not be clipped or moved.  A range is not cut if significantly more of them seem
+to lie outside, and only to a point mass if noise may hide more of them.  It is widened on weaker evidence (`UNLIKELY`) if
+more of them would be needed for significant evidence.  Rounding to a spacing that is wide for the range may move as many.
+More clips and moves more numbers; less keeps wider ranges and more digits.  Tuned: before, it was .05, .07, .1 and .2
+in four uses; half and twice of each change the three-way error of three undeclared tables by -.2 to +.4 %
 (docs/benchmarks/constants.md)."""
 
 CLEAR = 1e-6
 """Probability that noise alone makes any empty bin of a histogram significant, or one of four bins next to significant
-ones.  A larger value finds ends of a range with fewer numbers, and more ends that are noise.  Where the range surely
-stays narrow, weaker evidence counts (`LIKELY`).  Tuned: half and twice of it change no release of three undeclared tables
-with missing values (docs/benchmarks/constants.md)."""
-
-BESIDE_FEW, FEW = 1e-3, 0.05
-"""Probability `BESIDE_FEW`, per bin, that noise alone widens a range, in columns with few numbers (`CLEAR` in others).  A
-column has few numbers if the count that a bin needs by `CLEAR` is more than the fraction `FEW` of them.  Clipping such a
-fraction costs more than a range that is too wide.  A larger `BESIDE_FEW` or a smaller `FEW` clips fewer numbers, and
-widens more ranges by noise.  Tuned: half and twice of `BESIDE_FEW` change no release of three undeclared tables, of `FEW`
-their three-way error by -.2 and 0 %.  Without the rule it is 1.3 % larger for six (docs/benchmarks/constants.md)."""
+ones.  A larger value finds ends of a range with fewer numbers, and more ends that are noise.  Where a mistake costs
+little, weaker evidence counts (`LIKELY`).  A convention: a level of significance at which a release of hundreds of columns
+has no range of noise.  Half and twice of it change no release of three undeclared tables."""
 
 LIKELY = 2.0
 """Noise stddevs that evidence must exceed where a mistake costs little: noise exceeds them once in 44 counts.  A power of
 two next to the range is added to it if its count does and the range stays narrow (`NARROW`).  An end of a range is cut
 off if it holds at most `HARDLY_ANY` of the numbers, these stddevs included.  The count of numbers with finer digits is
-raised by them, and the count of all lowered, before `OFF_DIGITS` compares the two.  A smaller value widens more ranges by
-noise, cuts off more ends, and moves more numbers.  Tuned: in the first use half and twice of it change the three-way
-error of three undeclared tables by 0 and +.1 %.  In the second they change it by +1.0 and -.5 %
-(docs/benchmarks/constants.md)."""
+raised by them, and the count of all lowered, before the two are compared.  A convention: the usual level of a test.  Half
+and twice of it change the three-way error of three undeclared tables by 0 and +.1 % (docs/benchmarks/constants.md)."""
 
 NEAR = PARTS.bit_length() - 1
 """Number of bins: a likely power of two (`LIKELY`) is added to the column's total if a significant bin is at most this
 far away.  Derived: smaller powers are below 2^-5 of the range, one of its `PARTS` equal-width bins."""
 
 NARROW = 4.0
-"""A range at most this many times as wide as the span of its numbers is narrow enough.  Then only ends that surely
-hold hardly any numbers (`HARDLY_ANY`) are cut off; the later one-way marginal has less noise and shows empty bins.
-A larger value saves histograms, and leaves wider ranges.  Tuned: half and twice of it change the three-way error
-of three undeclared tables by +2.3 and +.3 % (docs/benchmarks/constants.md).
-"""
+"""A range at most this many times as wide as the span of its numbers is narrow enough.  Then only ends that surely hold
+hardly any numbers (`HARDLY_ANY`) are cut off; the later one-way marginal has less noise and shows empty bins.  A larger
+value saves histograms, and leaves wider ranges.  Derived: the least power of two by which powers of two can show it.  With
+one of them between the outermost, the range is (2^3 - 1) / (2^2 - 2) = 3.5 times as wide as its numbers at least span."""
 
 HARDLY_ANY = 0.005
-"""Largest fraction of the numbers that an end of a range may hold to be cut off, at z-score `LIKELY`.  It bounds the
-fraction that is clipped.  A larger value narrows more ranges.  Tuned: half and twice of it change the three-way
-error of three undeclared tables by 0 and +.1 % (docs/benchmarks/constants.md).
-"""
+"""Largest fraction of the numbers that an end of a range may hold to be cut off, at z-score `LIKELY`: it bounds the fraction
+that is clipped.  A tolerance: half and twice of it change the three-way error of three undeclared tables by 0 and +.1 %
+(docs/benchmarks/constants.md)."""
 
 FEW_PARTS = 2
 """Most bins that a point mass fills.  Derived: a point mass lies in one bin, or on the border of two."""
 
-MUCH = 0.2
-"""A column has few numbers if noise in eight bins, the widest of `WINDOWS`, may hide more than this fraction of them.  Its
-range is then cut only to a point mass, which fills at most `FEW_PARTS` bins, with more bins beside it.  Other cuts could
-clip numbers that noise hides.  A larger value cuts more ranges, and clips more such numbers.  Tuned: half and twice of it
-change the three-way error of three undeclared tables by +.4 and 0 % (docs/benchmarks/constants.md)."""
-
-HIDING = 4.0
-"""Noise stddevs: a range is not cut if the noisy count outside exceeds both this many and the fraction `HIDDEN` of the
-numbers.  In a column with few numbers (`MUCH`) it also is the limit for bins beside a point mass, in place of a
-significant count.  A larger value cuts more ranges, and clips more numbers.  Tuned: half and twice of it change the
-three-way error of three undeclared tables by -2.4 and +.2 % (docs/benchmarks/constants.md)."""
-
 WINDOWS = (1, 2, 4, 8)
 """Numbers of adjacent bins whose sums are also tested, because values spread over several bins may be significant
-only together.  Wider windows find thinner tails, but each more gives noise another chance.  Tuned: half and twice
-of it change the three-way error of three undeclared tables by 0 and +2.2 % (docs/benchmarks/constants.md).
-"""
-
-OFF_DIGITS = 0.1
-"""Largest fraction of the numbers that may be rounded to a spacing that is wide for the range, which moves them far.  A
-larger value rounds more numbers, a smaller one keeps digits that few numbers have.  Tuned: half and twice of it change no
-release of three undeclared tables with missing values; with 0 Kolmogorov distances of six tables are 1.0 ± .2 % larger
-(docs/benchmarks/constants.md)."""
+only together.  Wider windows find thinner tails, but each more gives noise another chance.  A tolerance: widths double,
+so that a window holds at least half of any run of up to 16 bins.  Half and twice of them change the three-way error of
+three undeclared tables by 0 and +2.2 ± 1.5 % (docs/benchmarks/constants.md)."""
 
 MOST_VALUES = 32**4
 """Most grid points of a range whose spacing was chosen although noise may hide numbers with a finer one; with more points
@@ -337,7 +310,7 @@ def narrowed(
     last_look
         Whether no histogram follows.
     heap
-        Whether the range was cut to a point mass before.  If not, a column with few numbers (`MUCH`) is cut to a point
+        Whether the range was cut to a point mass before.  If not, a column with few numbers (`MANY`) is cut to a point
         mass only.
     """
     parts = len(counts.rows)
@@ -347,13 +320,12 @@ def narrowed(
     span = span_of_parts(counts, part, whole=whole)
     if start < stop and not narrow and _width(0.0, (last - first) * part, whole=whole) > NARROW * span:
         few = stop - start <= FEW_PARTS
-        careful = not heap and counts.least_clear * math.sqrt(WINDOWS[-1]) > MUCH * held.rows
+        careful = not heap and counts.least_clear > MANY * held.rows
         tight = not careful and (last_look or (whole and part == 1) or span >= 2 * part)
         most = int(NARROW * span / part + 1e-9) + (whole and part == 1) if tight else None
         kept = _with_neighbours(counts, start, stop, most)
         near = max(start - 1, kept[0]), min(stop + 1, kept[1])
-        others = _others(counts, *kept, most=HIDING * counts.stddev if careful else counts.least_clear)
-        if (few or not careful) and not others and not _much_outside(counts, *near, held=held):
+        if (few or not careful) and not _others(counts, *kept) and not _much_outside(counts, *near, held=held):
             first, last = kept
     return lower + first * part, lower + last * part
 
@@ -375,7 +347,7 @@ def spacing_of(counts: NoisyCounts, spacings: Sequence[Fraction], *, width: floa
     """Return the spacing to which a column's numbers are rounded; ``None`` if they keep all digits.
 
     It is the finest spacing with a significant count.  If that is wide for the range, other numbers would move far.
-    Then it is the widest spacing such that at most the fraction `OFF_DIGITS` of the numbers needs a finer one, noise
+    Then it is the widest spacing such that at most the fraction `MANY` of the numbers needs a finer one, noise
     included.  It is ``None`` if no count is significant, if no spacing will do, or if significantly many numbers are
     multiples of none.
 
@@ -397,7 +369,7 @@ def spacing_of(counts: NoisyCounts, spacings: Sequence[Fraction], *, width: floa
     total = rows.sum() - LIKELY * stddev * math.sqrt(len(rows))
     for i in range(int(needed[-1]), len(spacings)):
         finer = rows[i + 1 :].sum() + LIKELY * stddev * math.sqrt(len(rows) - i - 1)
-        if finer <= OFF_DIGITS * total:
+        if finer <= MANY * total:
             return spacings[i] if width <= MOST_VALUES * spacings[i] else None
     return None
 
@@ -420,12 +392,12 @@ def _clear_bins(counts: NoisyCounts, start: int, stop: int) -> list[int]:
 def _widened(counts: NoisyCounts, place: int, step: int) -> int:
     """Return the last bin of a chain of likely filled bins that begins at ``place`` and goes in direction ``step``.
 
-    A bin joins the chain if its count exceeds what `CLEAR` allows noise, or `BESIDE_FEW` in a column with few numbers.
+    A bin joins the chain if its count exceeds what `CLEAR` allows noise, or `UNLIKELY` in a column with few numbers.
     The chain may jump over one bin.  The range is extended to it, so that numbers at its ends are not clipped.
     """
     near = counts.above(CLEAR)
-    if near > FEW * significant_total(counts).rows:
-        near = counts.above(BESIDE_FEW)
+    if near > MANY * significant_total(counts).rows:
+        near = counts.above(UNLIKELY / 4)  # four bins are beside significant ones
     while True:
         beside = [place + step * i for i in (1, 2) if 0 <= place + step * i < POWER_BINS]
         farther = [bin_ for bin_ in beside if counts.rows[bin_] > near]
@@ -434,15 +406,15 @@ def _widened(counts: NoisyCounts, place: int, step: int) -> int:
         place = farther[-1]
 
 
-def _others(counts: NoisyCounts, first: int, last: int, *, most: float) -> bool:
-    """Return whether counts outside ``first`` to ``last`` exceed ``most`` rows, alone or in sums scaled to equal noise.
+def _others(counts: NoisyCounts, first: int, last: int) -> bool:
+    """Return whether counts outside ``first`` to ``last`` are significant, alone or in sums scaled to equal noise.
 
     Then numbers lie outside, and the range is not cut to ``first`` to ``last``.
     """
     rows = counts.rows.copy()
     rows[first:last] = 0
     sums = (np.convolve(rows, np.ones(width), mode="valid") / math.sqrt(width) for width in WINDOWS)
-    return any(bool((one > most).any()) for one in sums)
+    return any(bool((one > counts.least_clear).any()) for one in sums)
 
 
 def _filled(counts: NoisyCounts) -> tuple[int, int]:
@@ -471,14 +443,14 @@ def _with_neighbours(counts: NoisyCounts, first: int, last: int, most: int | Non
 
 
 def _much_outside(counts: NoisyCounts, first: int, last: int, *, held: NoisyCount) -> bool:
-    """Return whether bins outside ``first`` to ``last`` hold more than the fraction `HIDDEN` of the numbers, beyond noise.
+    """Return whether bins outside ``first`` to ``last`` hold more than the fraction `MANY` of the numbers, significantly.
 
     They may hold many numbers together although no single bin is significant.  They are counted as the total ``held``
     minus the bins inside, which has less noise than a sum of the bins outside.
     """
     stddev = math.hypot(held.stddev, counts.stddev * math.sqrt(last - first))
     outside = held.rows - float(counts.rows[first:last].sum())
-    return outside > max(HIDDEN * held.rows, HIDING * stddev)
+    return outside > max(MANY * held.rows, counts.above(CLEAR) * stddev / counts.stddev)
 
 
 def _surely_filled(counts: NoisyCounts) -> tuple[int, int]:

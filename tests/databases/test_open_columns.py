@@ -481,7 +481,7 @@ def test_losses_of_the_tables_are_together_what_was_given():
         assert parts["b"].delta == 0
         alone = [discovery.parts_of(tables[name], parts[name]) for name in tables]
         weights = {name: one.mu**2 for some in alone for name, one in some.items()}
-        assert weights["l"] == pytest.approx(discovery.LEVELS_WEIGHT * weights["x"]) == weights["m"]
+        assert weights["l"] == pytest.approx(weights["x"]) == pytest.approx(weights["m"])
 
 
 def test_every_pair_of_kinds_of_columns_is_in_the_brute_force():

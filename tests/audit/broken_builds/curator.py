@@ -369,7 +369,7 @@ return self._spend(item, lambda _: found)
         "a range is cut to a heap while many numbers hide in noise",
         "–",
         "_much_outside",
-        "outside > max(HIDDEN * held.rows, HIDING * stddev)",
+        "outside > max(MANY * held.rows, counts.above(CLEAR) * stddev / counts.stddev)",
         "False",
         (
             "tests/unit/curator/test_noisy_ranges.py::test_a_heap_is_not_cut_out_of_many_numbers_none_of_whose_parts_is_clear",

@@ -105,7 +105,7 @@ def test_digits_are_found_at_the_budget_of_a_table_of_six_columns():
 def test_digits_that_are_only_not_excluded_leave_no_more_values_than_the_one_way_tree_tells_apart(width, found):
     """Whole numbers, of which noise hides whether some have digits: a heap among 8 000 000 values would be spread."""
     spacings = [Fraction(1, 10**i) for i in range(7)]
-    counts = NoisyCounts(rows=np.array([3448.0, 860.0, *[0.0] * 7]), stddev=29.0, law=NoiseLaw.GAUSSIAN)
+    counts = NoisyCounts(rows=np.array([3448.0, 1200.0, *[0.0] * 7]), stddev=29.0, law=NoiseLaw.GAUSSIAN)
     assert spacing_of(counts, spacings, width=width) == found
 
 

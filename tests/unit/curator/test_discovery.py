@@ -114,7 +114,7 @@ def test_what_a_gaussian_account_does_not_need_for_discovery_is_left_in_it():
     frame = pd.DataFrame({"n": [None] * 500, "c": ["a"] * 500})
     account = Curator(frame, schema=Schema({"n": Continuous(), "c": Categorical()}), budget=GaussianDP(1.0, 1e-9))
     account.discover(spend=GaussianDP(0.6, 1e-9))
-    assert components(account.remaining) == (pytest.approx(1 - 0.36 * 2 / 3 - 0.36 / 3 * 0.5), 0.0)
+    assert components(account.remaining) == (pytest.approx(1 - 0.36 / 2 - 0.36 / 2 * 0.5), 0.0)
 
 
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])

@@ -93,7 +93,7 @@ def test_a_discovery_asks_for_a_histogram_of_powers_one_of_parts_and_one_of_digi
     assert [draw.shape for draw in trace.draws] == [(MAGNITUDE_BINS,), (PARTS,), (12,)]
     items = curator.receipt().items
     assert [item.answers for item in items] == [MAGNITUDE_BINS, PARTS, 12]
-    assert [item.loss.epsilon for item in items] == pytest.approx([4.0, 1.2, 1.6])
+    assert [item.loss.epsilon for item in items] == pytest.approx([4.0, 4 / 3, 4 / 3])
     assert [item.sensitivity for item in items] == [1, 1, 1]
 
 
