@@ -153,11 +153,11 @@ def main() -> None:
     from synthdp.mechanisms import survey_weights
 
     for name, epsilon, classes, share in itertools.product(
-        asked.table, asked.epsilon, asked.classes, asked.share or [survey_weights.SHARE]
+        asked.table, asked.epsilon, asked.classes, asked.share or [survey_weights.COUNT_SHARE]
     ):
         known = survey(name, asked.data)
         known = known._replace(table=known.table.head(asked.rows or len(known.table)))
-        with mock.patch.object(survey_weights, "SHARE", share):
+        with mock.patch.object(survey_weights, "COUNT_SHARE", share):
             found = [one_release(known, epsilon, seed, classes, shrink=asked.shrink) for seed in range(asked.seeds)]
         means = {key: float(f"{np.mean([one[key] for one in found]):.3g}") for key in found[0]}
         text = json.dumps({

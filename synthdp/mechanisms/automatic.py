@@ -13,8 +13,9 @@ from synthdp.mechanisms.column_histograms import OneWayTree
 from synthdp.mechanisms.preflight import salvaged
 from synthdp.mechanisms.protocol import HasPrivacyCost, Mechanism
 from synthdp.mechanisms.public_hooks import NothingPublic, Public
-from synthdp.mechanisms.row_count import ROWS_SHARE, count_rows
+from synthdp.mechanisms.row_count import count_rows
 from synthdp.mechanisms.workload import Workload, WorkloadSpec
+from synthdp.privacy.budget import COUNT_SHARE
 from synthdp.privacy.calibration import gaussian_account
 from synthdp.privacy.loss import ApproxDP, GaussianDP, PrivacyLoss, PureDP, Remaining, Spend
 from synthdp.privacy.neighbors import Adjacency
@@ -90,7 +91,7 @@ class Automatic(HasPrivacyCost):
         if not curator.charges:
             self.prepare(curator)
         account = curator.open_account(loss, currency=type(loss))
-        count = count_rows(account, spend=loss.fraction(ROWS_SHARE))
+        count = count_rows(account, spend=loss.fraction(COUNT_SHARE))
         left: Spend = Remaining() if count.measurements else loss
         smooth = count.rows < SMOOTH_SIGNAL * one_way_noise(account.schema, loss, account.adjacency)
         chosen: Mechanism[SyntheticModel] = replace(adaptive, spend=left)

@@ -40,8 +40,9 @@ from synthdp.mechanisms.column_tree import OneWay
 from synthdp.mechanisms.l1_pairs import NoisyAverages, tables_of_products
 from synthdp.mechanisms.preflight import check_tables, salvaged
 from synthdp.mechanisms.protocol import HasPrivacyCost
-from synthdp.mechanisms.row_count import ROWS_SHARE, count_rows_from
+from synthdp.mechanisms.row_count import count_rows_from
 from synthdp.mechanisms.workload import Workload, WorkloadSpec, workload_of
+from synthdp.privacy.budget import COUNT_SHARE
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.queries.contingency import NoisyTable, cell_index
@@ -205,8 +206,8 @@ hold fewer rows against the same noise.  Tuned: half and twice of it change the 
 
 DEGREE = 3
 """Default highest degree of the cosines that are measured on ordered columns.  A higher degree shows finer relations, but
-asks more products, each with more noise.  Tuned: half and twice of it change the three-way error of two tables by +.3 and
-+.7 % (docs/benchmarks/constants.md)."""
+asks more products, each with more noise.  A convention of a setting's default: half and twice of it change the three-way
+error of two tables by +.3 ± .8 and +.7 ± 1.0 % (docs/benchmarks/constants.md)."""
 
 MOST_ANSWERS = 2**20
 """Most cells of all measured pairs together; pairs of lowest weight are left out beyond it.  A safety limit of memory.
@@ -325,7 +326,7 @@ class L1Fit(HasPrivacyCost):
         ready(self.solver)
         account = curator.open_account(loss)
         self._progress("one-ways", 0)
-        count, budget = count_rows_from(account, BudgetAllocation.of(account), share=ROWS_SHARE)
+        count, budget = count_rows_from(account, BudgetAllocation.of(account), share=COUNT_SHARE)
         total = count.rows
         share = ONE_WAY_SHARE if len(schema) > 1 else budget.share
         plan = OneWayTree().suited(budget, share=share / 2, columns=len(schema), total=total)

@@ -14,16 +14,6 @@ from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP
 from synthdp.queries.linear import Total
 from synthdp.queries.protocol import KeyStatistic
 
-ROWS_SHARE = 0.01
-"""Share of the budget for a noisy number of rows, by which a mechanism is chosen or counts are scaled.  More makes the
-number more accurate, and leaves less for the table.  Tuned: half and twice of it change the three-way error of two tables
-by +.2 and +.5 % in the L1 fit; by -.7 and -.1 % in the choice of a mechanism (docs/benchmarks/constants.md)."""
-
-MISFIT_SHARE = 0.05
-"""Share of a work's budget for counting the rows that are out of domain, where no other answer counts them.  More makes
-their number more accurate, and adds noise to all other answers.  Tuned: half and twice of it change the three-way error
-of noisy parities of a table with missing values by +.3 and +1.0 % (docs/benchmarks/constants.md)."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowCount:

@@ -20,15 +20,11 @@ from synthdp.errors import ParameterError, SalvageWarning, SchemaError
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.protocol import TableMechanism
+from synthdp.privacy.budget import COUNT_SHARE
 from synthdp.queries.marginals import one_ways
 from synthdp.queries.protocol import Statistic
 from synthdp.schema.schema import Schema
 from synthdp.schema.weights import Weight
-
-SHARE = 0.02
-"""Share of the budget for measuring the mean weight of each class, all weights together.  More makes the means surer,
-and leaves less for the table.  Tuned: `benchmarks/utility/weights.py --sweep share`.
-"""
 
 
 def weights_of(schema: Schema) -> dict[str, Weight]:
@@ -88,7 +84,7 @@ def refuse_weights(schema: Schema, *, by: str, table: str | None = None) -> None
 def measure_weights(account: Curator) -> tuple[Measurements, ...]:
     """Measure the mean weight of each class of the survey weights, and add it to the account's schema.
 
-    Returns the noisy answers.  Costs `SHARE` of the account's budget, for the curator's neighbours, where there are
+    Returns the noisy answers.  Costs `COUNT_SHARE` of the account's budget, for the curator's neighbours, where there are
     weights; else nothing.
     """
     columns = weights_of(account.schema)
@@ -103,7 +99,7 @@ def measure_weights(account: Curator) -> tuple[Measurements, ...]:
             one_ways(Domain((axis_of(name, column),))), ClassOffsets(Domain((axis_of_offsets(name, column),)))
         ]  # fmt: skip
         steps += [f"rows in each class of weight {name!r}", f"mean of each class of weight {name!r}"]
-    part, _ = BudgetAllocation.of(account).take(SHARE / len(queries))
+    part, _ = BudgetAllocation.of(account).take(COUNT_SHARE / len(queries))
     answers = account.measure_each(queries, spends=[part.loss] * len(queries), steps=steps)
     try:
         known = {

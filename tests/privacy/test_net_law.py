@@ -11,8 +11,8 @@ from small_worlds import all_tables, answers, curator_of, labelled_table, labell
 
 from synthdp import PureDP
 from synthdp.domain.domain import universe
-from synthdp.mechanisms.row_count import MISFIT_SHARE
 from synthdp.privacy import noise
+from synthdp.privacy.budget import COUNT_SHARE
 from synthdp.queries.linear import CellQueries
 from synthdp.works.net.net import NetMechanism, NetScores, multisets
 
@@ -124,7 +124,7 @@ def test_the_mechanism_hands_over_these_scores_with_this_scale(monkeypatch, neig
     curator = curator_of(labelled_table(SCHEMA, codes), SCHEMA, PureDP(0.7), neighbors)
     NetMechanism(queries, size=SIZE, total_share=0.1).release(curator)
     scores = NetScores(queries, CELLS, CANDIDATES, 4)
-    epsilon = (0.7 if neighbors == "replace_one" else 0.63) * (1 - MISFIT_SHARE)
+    epsilon = (0.7 if neighbors == "replace_one" else 0.63) * (1 - COUNT_SHARE)
     ((handed, scale),) = seen
     np.testing.assert_array_equal(handed, answers(scores, codes))
     assert scale == pytest.approx(2 * scores.bounds.swap.linf / epsilon, rel=1e-12)
@@ -137,7 +137,7 @@ def test_released_tables_follow_the_exact_law_and_no_other_scale():
     queries = CellQueries(DOMAIN, np.array(FAMILIES["two thresholds"]))
     codes = CELLS[[0, 0, 1, 2]]
     table = labelled_table(SCHEMA, codes)
-    loss = PureDP(2 * SIZE * math.log(2) / (1 - MISFIT_SHARE))
+    loss = PureDP(2 * SIZE * math.log(2) / (1 - COUNT_SHARE))
     draws = 2500
     counts = np.zeros(len(CANDIDATES))
     position = {tuple(candidate): i for i, candidate in enumerate(CANDIDATES)}
@@ -179,4 +179,4 @@ def test_the_mechanism_hands_these_scores_to_the_exponential_mechanism_with_this
     scores = NetScores(queries, CELLS, CANDIDATES, 4)
     ((handed, scale),) = seen
     np.testing.assert_array_equal(handed, answers(scores, codes))
-    assert scale == pytest.approx(2 * scores.bounds.swap.linf / (0.7 * (1 - MISFIT_SHARE)), rel=1e-12)
+    assert scale == pytest.approx(2 * scores.bounds.swap.linf / (0.7 * (1 - COUNT_SHARE)), rel=1e-12)

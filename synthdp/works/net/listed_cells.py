@@ -22,7 +22,8 @@ from synthdp.fit.explicit.problem import FitProblem
 from synthdp.fit.out_of_domain import MIN_IN_DOMAIN
 from synthdp.measurements import Measurements, beyond_noise
 from synthdp.mechanisms.cell_model import design, weighted_averages
-from synthdp.mechanisms.row_count import MISFIT_SHARE, RowCount, part_left, row_total
+from synthdp.mechanisms.row_count import RowCount, part_left, row_total
+from synthdp.privacy.budget import COUNT_SHARE
 from synthdp.privacy.loss import PrivacyLoss
 from synthdp.queries.composed import FittingRows
 from synthdp.queries.linear import Total
@@ -78,7 +79,7 @@ def fitting_total(account: Curator, domain: Domain, *, share: float) -> FittingT
     """Return the number of rows, the number of in-domain rows, and the budget that is left.
 
     Listed cells hold in-domain rows only, so weights are fitted to sums over these and answers scaled up. Costs
-    ``share`` of all that the account has left under ``add_remove``, as `row_total` does. Then it costs `MISFIT_SHARE`
+    ``share`` of all that the account has left under ``add_remove``, as `row_total` does. Then it costs `COUNT_SHARE`
     of the rest where a column can be out of domain.
 
     Parameters
@@ -96,8 +97,8 @@ def fitting_total(account: Curator, domain: Domain, *, share: float) -> FittingT
     if not terms:
         return total
     # one part for each column's count of values, and one for the rows: each count then has about as much noise
-    each = part_left(account, share=MISFIT_SHARE / (len(terms) + 1))
-    whole = part_left(account, share=MISFIT_SHARE * len(terms) / (len(terms) + 1))
+    each = part_left(account, share=COUNT_SHARE / (len(terms) + 1))
+    whole = part_left(account, share=COUNT_SHARE * len(terms) / (len(terms) + 1))
     indicators = TensorBasis(apart, terms, 1, swap=Norms(len(terms), len(terms), 1))
     misfits = account.measure(indicators, spend=whole, step="values that do not fit")
     fits = account.measure(FittingRows(Total(domain)), spend=each, step="rows that fit")

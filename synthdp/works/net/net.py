@@ -169,7 +169,7 @@ class NetMechanism(HasPrivacyCost):
     mechanism's. The lecture's own law is ``selection="exponential"``.
 
     Costs ``spend``, a pure epsilon (or its zCDP), for the curator's neighbours. Under ``add_remove`` the number of rows
-    is private, and ``total_share`` of the spend buys an estimate. Where values may be out of domain, `MISFIT_SHARE` of
+    is private, and ``total_share`` of the spend buys an estimate. Where values may be out of domain, `COUNT_SHARE` of
     the rest counts the rows with such values; these rows lie in no cell and are left out.
 
     Parameters

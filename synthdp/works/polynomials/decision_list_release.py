@@ -25,6 +25,7 @@ from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.estimate import Estimate
 from synthdp.mechanisms.protocol import HasPrivacyCost
+from synthdp.privacy.budget import COUNT_SHARE
 from synthdp.privacy.calibration import calibrate
 from synthdp.privacy.loss import PrivacyLoss, Remaining, Spend
 from synthdp.privacy.neighbors import Adjacency
@@ -55,11 +56,6 @@ A numerical tolerance."""
 FINEST_SCALE = 2**20
 """Largest factor by which short lists' coefficients are multiplied before they are rounded to whole numbers; each degree
 has its own factor.  A smaller value rounds coefficients and factors more coarsely.  A numerical tolerance."""
-
-ROW_SHARE = 1 / 64
-"""Squared sensitivity of the number of rows, if it is private, as a fraction of the coefficients' squared sensitivity.  A
-larger value makes the number more accurate, and adds noise to all coefficients.  Tuned: half and twice of it change the
-coefficients' noise by -.4 and +.8 %, as it grows with sqrt(1 + ROW_SHARE)."""
 
 
 class PatternTable(NamedTuple):
@@ -160,7 +156,7 @@ def plan_at(variables: Sequence[str], length: int, order: int, adjacency: Adjace
     def plan(weights: FloatArray) -> ListPlan:
         scales = np.maximum(1, np.rint(FINEST_SCALE * weights / weights.max())).astype(int)
         squares = _by_order(np.square(stacked), order) @ scales.astype(np.float64) ** 2
-        row_scale = 0 if adjacency.rows_are_public else max(1, round(math.sqrt(ROW_SHARE * squares.max())))
+        row_scale = 0 if adjacency.rows_are_public else max(1, round(math.sqrt(COUNT_SHARE * squares.max())))
         statistic = ListCoefficients(domain, len(variables), order, tuple(scales.tolist()), tuple(values), row_scale)
         noise = calibrate(adjacency.sensitivity(statistic), loss, k=statistic.k)
         return ListPlan(
@@ -192,7 +188,7 @@ def plan_prefixes(
 
     def plan(weights: FloatArray) -> ListPlan:
         alone = statistic(weights, 0)
-        share = math.sqrt(ROW_SHARE * alone.bounds.one.l2_squared)
+        share = math.sqrt(COUNT_SHARE * alone.bounds.one.l2_squared)
         chosen = alone if adjacency.rows_are_public else statistic(weights, max(1, round(share)))
         noise = calibrate(adjacency.sensitivity(chosen), loss, k=chosen.k)
         spread = math.sqrt(float((count / np.array(chosen.scales, np.float64) ** 2).sum()))

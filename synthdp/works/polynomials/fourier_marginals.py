@@ -30,8 +30,8 @@ from synthdp.measurements import Measurements, NoiseLaw
 from synthdp.mechanisms.cell_model import CellModel, check_listed
 from synthdp.mechanisms.preflight import salvaged
 from synthdp.mechanisms.protocol import HasPrivacyCost, left_out
-from synthdp.mechanisms.row_count import MISFIT_SHARE
 from synthdp.mechanisms.workload import WorkloadSpec, marginals_on, tables_of
+from synthdp.privacy.budget import COUNT_SHARE
 from synthdp.privacy.loss import ApproxDP, Remaining, Spend
 from synthdp.queries.contingency import NoisyTable
 from synthdp.queries.linear import LinearFamily, sum_features
@@ -332,7 +332,7 @@ class FourierTable(DrawnFromModel):
 class FourierMarginals(HasPrivacyCost):
     """Release all tables of a workload through their noisy parities, as one consistent table.
 
-    Costs ``spend``, for the curator's neighbours. Where columns can be out of domain, `MISFIT_SHARE` of it counts the
+    Costs ``spend``, for the curator's neighbours. Where columns can be out of domain, `COUNT_SHARE` of it counts the
     in-domain rows, since no parity determines their number.
 
     Parameters
@@ -427,7 +427,7 @@ class FourierMarginals(HasPrivacyCost):
     def _rows_that_fit(self, account: Curator, workload: Marginals) -> tuple[Measurements, ...]:
         """Return noisy counts of in-domain rows for the columns of each table; empty if no column can be out of domain.
 
-        Costs `MISFIT_SHARE` of the account's budget, for the curator's neighbours, or nothing.
+        Costs `COUNT_SHARE` of the account's budget, for the curator's neighbours, or nothing.
         """
         if all(axis.releasable.all() for axis in workload.domain.axes):
             return ()
@@ -438,7 +438,7 @@ class FourierMarginals(HasPrivacyCost):
             if any(axes[j].size > 1 for j in clique)
         ]
         tables = Marginals(Domain(tuple(axes)), tuple(asked))
-        share = account.budget.fraction(MISFIT_SHARE)
+        share = account.budget.fraction(COUNT_SHARE)
         return (account.measure(tables, spend=share, step="values that fit the schema"),)
 
     def _fit(self, queries: CellParities, measured: Measurements, scale: FloatArray, total: float) -> FitResult:

@@ -23,7 +23,8 @@ from synthdp.fit.averages import averages_in_domain, out_of_domain_shares, out_o
 from synthdp.fit.explicit.moment_fits import chebyshev_moments, product_max_entropy
 from synthdp.fit.explicit.registry import AUTO
 from synthdp.measurements import Measurements
-from synthdp.mechanisms.row_count import MISFIT_SHARE, RowCount
+from synthdp.mechanisms.row_count import RowCount
+from synthdp.privacy.budget import COUNT_SHARE
 from synthdp.privacy.calibration import calibrate
 from synthdp.privacy.loss import PrivacyLoss, Remaining, Spend
 from synthdp.privacy.neighbors import Adjacency
@@ -94,7 +95,7 @@ def product_synthesis(
     """Return a product of the columns' densities; or weights on rows drawn from the product, if pairs were measured.
 
     Costs all that the account has left, in one measurement, or in two of 80 and 20 % if the noise is large.
-    Out-of-domain rows are counted in the same measurement, or for 5 % of its cost.
+    Out-of-domain rows are counted in the same measurement, or for 2 % of its cost.
 
     Parameters
     ----------
@@ -168,7 +169,7 @@ def _measure(
 ) -> tuple[TensorBasis, tuple[Measurements, ...]]:
     """Measure moments and out-of-domain rows, together if that has less noise than two measurements.
 
-    The second of two measurements takes `MISFIT_SHARE` of the spend.  Costs ``spend``, for the curator's neighbours.
+    The second of two measurements takes `COUNT_SHARE` of the spend.  Costs ``spend``, for the curator's neighbours.
 
     Returns
     -------
@@ -187,7 +188,7 @@ def _measure(
     first = account.measure(alone, spend=_most(loss), step=step)
     second = account.measure(
         TensorBasis(domain, single, denominator=DENOMINATOR),
-        spend=spend if isinstance(spend, Remaining) else loss.fraction(MISFIT_SHARE),
+        spend=spend if isinstance(spend, Remaining) else loss.fraction(COUNT_SHARE),
         step="values that do not fit",
     )
     return _first_terms(together, alone.k + len(single)), (first, second)
@@ -199,8 +200,8 @@ def _first_terms(basis: TensorBasis, k: int) -> TensorBasis:
 
 
 def _most(loss: PrivacyLoss) -> PrivacyLoss:
-    """Return the part of a loss for moments, if a separate count of out-of-domain rows takes `MISFIT_SHARE` of it."""
-    return loss.fraction(1 - MISFIT_SHARE)
+    """Return the part of a loss for moments, if a separate count of out-of-domain rows takes `COUNT_SHARE` of it."""
+    return loss.fraction(1 - COUNT_SHARE)
 
 
 def _stddev(norms: Norms, loss: PrivacyLoss, adjacency: Adjacency, *, k: int) -> float:

@@ -9,8 +9,8 @@ from small_worlds import binary_table, binary_world, curator_of, skewed_codes
 
 from synthdp import ZCDP, ApproxDP, PureDP
 from synthdp.errors import ParameterError
-from synthdp.mechanisms.row_count import MISFIT_SHARE
 from synthdp.privacy import noise
+from synthdp.privacy.budget import COUNT_SHARE
 from synthdp.queries.linear import CellQueries
 from synthdp.queries.marginals import Marginals, all_cliques
 from synthdp.works.net.net import NetMechanism, alpha_net_size, multisets, net_bound, required_size
@@ -121,7 +121,7 @@ def test_under_zcdp_the_exponential_mechanism_chooses_at_an_eighth_of_epsilon_sq
     seen = []
     monkeypatch.setattr(noise, "exponential_mechanism", lambda scores, *, scale: seen.append(scale) or 0)
     NetMechanism(QUERIES, size=3).release(curator_of(TABLE, SCHEMA, ZCDP(0.02)))
-    assert seen == [pytest.approx(2 * 3 / np.sqrt(8 * 0.02 * (1 - MISFIT_SHARE)), rel=1e-12)]
+    assert seen == [pytest.approx(2 * 3 / np.sqrt(8 * 0.02 * (1 - COUNT_SHARE)), rel=1e-12)]
     assert noise.exponential_mechanism_rho(3, scale=seen[0], monotonic=False) <= 0.02
 
 
