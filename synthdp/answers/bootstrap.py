@@ -82,8 +82,8 @@ MOST_TOGETHER = 64
 
 NEAREST = 30
 """Columns in the pool of a question about more columns than `MOST_TOGETHER`: its own and related columns.  More show more
-of a refit's errors but leave fewer points.  Tuned: half and twice of it change no interval of a table of 150 columns
-(docs/benchmarks/constants.md)."""
+of a refit's errors but leave fewer points.  A safety limit of time: half and twice of it change no interval of a table of
+150 columns (docs/benchmarks/constants.md)."""
 
 POOLS = 4
 """Number of cached pools for a wide table, so that further questions about the same columns are fast.  A safety limit

@@ -24,6 +24,7 @@ from synthdp.arrays import AnyArray, BoolArray, Clique, Codes, FloatArray, IntAr
 from synthdp.distribution.components import Components
 from synthdp.distribution.explicit import Explicit
 from synthdp.domain.axis import Axis
+from synthdp.measurements import beyond_noise
 from synthdp.randomness import Generator, generator
 from synthdp.sampling.synthetic_model import SyntheticModel
 
@@ -180,16 +181,12 @@ def _means(cells: IntArray, size: int, values: FloatArray) -> FloatArray:
     return np.bincount(cells, values, size) / np.maximum(counts, 1)
 
 
-WITHIN = 0.5
-"""Assumed strength of a pair's relation inside bins, as a fraction of the pair's whole relation.  Tuned, like `TRIPLES`,
-so that intervals on Adult cover the truth at their nominal rate (docs/mechanisms/error-bars.md): half and twice of it
-change widths of intervals by -.9 and -1.6 % (docs/benchmarks/constants.md)."""
-
-TRIPLES = 0.5
-"""Assumed strength of three-column relations beyond their pairs, as a fraction of the mean strength of unmeasured
-pair relations.  More makes intervals wider than needed; less makes them miss the truth.  Tuned: half and twice of
-it change widths of intervals by -2.7 and -1.5 % (docs/benchmarks/constants.md).
-"""
+UNMEASURED = 0.5
+"""Assumed strength of relations of which nothing was measured, as a fraction of what was: of a pair inside its bins, of
+the pair's whole relation; and of three columns beyond their pairs, of the mean strength of unmeasured pairs.  More makes
+intervals wider than needed; less makes them miss the truth.  Tuned, so that intervals on Adult cover the truth at their
+nominal rate (docs/mechanisms/error-bars.md): half and twice of it change widths of intervals by -.9 and -1.6 % in the
+first use, by -2.7 and -1.5 % in the second (docs/benchmarks/constants.md)."""
 
 RELATIONS = 200
 """Most random pair relations per replicate; for more pairs, a random selection is made stronger in proportion.  A
@@ -210,11 +207,6 @@ FEW = 8
 """A matrix is multiplied as a sparse matrix if fewer than 1 / FEW of its entries are nonzero.  A safety limit of
 time."""
 
-NEAR_EMPTY_Z = 3.0
-"""Largest count of a bin, or of a cell of several tables, that may in truth be empty, in stddevs of its noise.  More
-makes the error bars of well-filled bins too wide; less overlooks bins that noise filled.  Tuned: half and twice of it
-change widths of intervals by -2.7 and +1.4 % (docs/benchmarks/constants.md)."""
-
 MAX_NEAR_EMPTY_FACTOR = 3.0
 """Largest factor by which a replicate multiplies the rows of a near-empty bin, so that a tiny model count cannot become
 a huge one.  A safety limit."""
@@ -224,20 +216,9 @@ MAX_TREND_FACTOR = 2.0
 the trend and its direction, so the factor is at least 0 and has mean 1.  Derived: a uniform law from 0 with mean 1 ends
 at 2."""
 
-LEAST_EXCESS = 0.01
-"""Smallest excess dependence of a pair in the model over its score that is corrected, as a fraction of the rows.  A
-smaller one would correct what noise in the score makes.  Tuned: half and twice of it change widths of intervals by
--1.0 and -.9 % (docs/benchmarks/constants.md).
-"""
-
 MOST_EXCESS = 3.0
 """Largest relative change of a cell, (new - old) / old, when excess dependence is removed: it becomes at most four
 times as large, so that a nearly empty cell stays small.  A numerical tolerance."""
-
-STRONGEST = 3.0
-"""Largest stddev of the relative change of row weights by all random relations together; stronger changes are scaled
-down, since weights are cut at 0.  Tuned: half and twice of it change widths of intervals by -2.4 and 0 %
-(docs/benchmarks/constants.md)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,7 +251,7 @@ class Misspecification:
         """Return the assumed strengths of unmeasured relations, derived from a release's noisy scores and tables.
 
         A pair's strength is the root of the difference of two squares: its estimated distance from independence, and
-        the model's.  It is at least the fraction `WITHIN` of the larger distance.  This least strength holds for a
+        the model's.  It is at least the fraction `UNMEASURED` of the larger distance.  This least strength holds for a
         measured pair whose distance is larger in the model.
         """
         d = len(direct.model.domain)
@@ -284,10 +265,10 @@ class Misspecification:
             beyond_it = whole**2 - known**2
             left = math.sqrt(max(beyond_it, 0.0) if direct.has((a, b)) else abs(beyond_it))
             beyond.append(left)
-            strengths[a, b] = strengths[b, a] = max(left, WITHIN * max(whole, known))
-            if known - whole > LEAST_EXCESS and len(dependences) <= MOST_PAIRS and not direct.has((a, b)):
+            strengths[a, b] = strengths[b, a] = max(left, UNMEASURED * max(whole, known))
+            if known > whole and len(dependences) <= MOST_PAIRS and not direct.has((a, b)):
                 excess[a, b] = (1 - whole / known) * _towards_independence(tables[a, b])
-        return cls(direct, strengths, TRIPLES * float(np.mean(beyond or [0.0])), excess, _sharper(direct, tables))
+        return cls(direct, strengths, UNMEASURED * float(np.mean(beyond or [0.0])), excess, _sharper(direct, tables))
 
     def weights(self, leaves: Codes, rng: Generator, size: int = 1) -> Iterator[FloatArray]:
         """Yield, ``size`` times, relative row weights, (n,) >= 0, with new random relations; 1 means no change."""
@@ -358,7 +339,7 @@ class Misspecification:
                     change -= _quadratic(means.take(place), known)
                 if self.triples > 0:
                     change += self.triples / math.sqrt(RANK) * _triple_products(at[some])
-            yield change * min(1.0, STRONGEST / max(float(change.std()), 1e-12))
+            yield change
 
 
 def _relations(direct: GLSEstimates, known: dict[Clique, float]) -> dict[Clique, float]:
@@ -430,7 +411,8 @@ def _sharper(direct: GLSEstimates, tables: dict[Clique, FloatArray]) -> dict[Cli
 def _faint(direct: GLSEstimates, column: int, rng: Generator, size: int) -> FloatArray:
     """Return random factors for the rows of a column's near-empty coarse bins, (bins, size); 1 for other bins.
 
-    Models have no negative counts, so bins that are truly empty have some rows in a model.
+    Models have no negative counts, so bins that are truly empty have some rows in a model.  A bin is near-empty if noise
+    alone may make its count.
     """
     leaves, cell = direct.leaves(column), direct.model.refinements[column].coarse_cell
     factors = np.ones((direct.model.domain.shape[column], size))
@@ -439,7 +421,7 @@ def _faint(direct: GLSEstimates, column: int, rng: Generator, size: int) -> Floa
     modelled = direct.model.distribution.marginal((column,)) * direct.total[0]
     of_cell = sums_of(cell, len(factors))
     stddev = np.sqrt(leaves.variances(of_cell))
-    low = (modelled > 0) & (modelled < NEAR_EMPTY_Z * stddev)
+    low = (modelled > 0) & (modelled < beyond_noise(1.0, len(factors)) * stddev)
     noisy = (of_cell @ leaves.counts)[low, None] + stddev[low, None] * rng.standard_normal((int(low.sum()), size))
     factors[low] = np.clip(noisy / np.maximum(modelled[low, None], 1e-12), 0.0, MAX_NEAR_EMPTY_FACTOR)
     return factors

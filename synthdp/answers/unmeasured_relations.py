@@ -33,9 +33,9 @@ WAVES = 6
 variance k^(-2 DECAY), so frequencies above 6 would hold .1 % of a function's variance."""
 
 DECAY = 2
-"""Power of the frequency by which each cosine is divided, because real relations are mostly monotone.  Tuned on hmeq and
-Males (docs/benchmarks/answers.md): half and twice of it change widths of intervals by -3.1 and +.5 %
-(docs/benchmarks/constants.md)."""
+"""Power of the frequency by which each cosine is divided, so that relations are mostly monotone.  Derived: so fall the
+cosine coefficients of a continuous function with a kink.  Half and twice of it change widths of intervals by -3.1 and
++.5 % (docs/benchmarks/constants.md)."""
 
 SAMPLE = 500
 """Number of sampled rows over which a random relation's mean absolute value is taken, to scale it to a chosen strength.

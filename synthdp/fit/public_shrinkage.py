@@ -15,12 +15,7 @@ import numpy as np
 from scipy.stats import truncnorm
 
 from synthdp.arrays import FloatArray
-
-SURPRISE = 4.0
-"""A bias counts as real only if chance explains the difference with probability at most exp(-SURPRISE).  A larger value
-trusts public rows more even if they differ.  Tuned: with 2, noise counts as real in one of three releases at epsilon .1.
-Half and twice of it change the three-way error of two tables with public rows by +.1 and -.1 %
-(docs/benchmarks/constants.md)."""
+from synthdp.measurements import UNLIKELY
 
 
 def bias(counts: FloatArray, expected: FloatArray, stddev: float, *, ratio: float, free: int | None = None) -> float:
@@ -45,8 +40,9 @@ def bias(counts: FloatArray, expected: FloatArray, stddev: float, *, ratio: floa
     cells = len(counts) if free is None else max(free, 1)
     squares = float(((counts - expected) ** 2).sum()) / cells
     known = stddev**2 + ratio * float(expected.mean())
-    # of a sum of squares of so many normal numbers (Laurent, Massart 2000, lemma 1)
-    most = 1 + 2 * math.sqrt(SURPRISE / cells) + 2 * SURPRISE / cells
+    # a sum of squares of so many normal numbers exceeds it with probability UNLIKELY (Laurent, Massart 2000, lemma 1)
+    part = math.log(1 / UNLIKELY) / cells
+    most = 1 + 2 * math.sqrt(part) + 2 * part
     return squares - known if squares > most * known else 0.0
 
 

@@ -14,14 +14,13 @@ import numpy as np
 
 from synthdp.answers.grouping import leaf_means, numbers_of
 from synthdp.answers.leaves import FineBinEstimates, Histogram, effective_counts, gls_fine_bins, intraclass_correlation
-from synthdp.answers.misspecification import NEAR_EMPTY_Z
 from synthdp.answers.questions import Count, Mean, Share, Sum
 from synthdp.answers.related.resolved import Asked
 from synthdp.answers.related.terms import ROWS, Term, column_of, points_met
 from synthdp.arrays import FloatArray
 from synthdp.domain.axis import Axis
 from synthdp.domain.histories import NO_PARENT_ROW, Layout
-from synthdp.measurements import Measurements
+from synthdp.measurements import Measurements, beyond_noise
 from synthdp.queries.person_tables import (
     Grouping,
     Kind,
@@ -74,13 +73,14 @@ class Measured:
     def settled(self, counts: FloatArray, layout: Layout) -> FloatArray:
         """Return noisy cells, (cells, r), with near-empty cells of one-way tables shrunk towards their mean.
 
-        Such cells are mostly empty.  Unshrunk and clipped at 0, they would add a tail of noise.
+        Noise alone may make their counts, so they are mostly empty.  Unshrunk and clipped at 0, they would add a tail of
+        noise.
         """
         if self.table.kind is not Kind.ONE:
             return counts
         groups, size = self.table.sizes(layout)
         found = counts.reshape(groups, size, -1)
-        faint = np.abs(found) < NEAR_EMPTY_Z * self.stddev
+        faint = np.abs(found) < beyond_noise(self.stddev, size)
         many = np.maximum(faint.sum(axis=1, keepdims=True), 1)
         mean = np.where(faint, found, 0.0).sum(axis=1, keepdims=True) / many
         spread = np.where(faint, (found - mean) ** 2, 0.0).sum(axis=1, keepdims=True) / many

@@ -19,7 +19,7 @@ import numpy as np
 from scipy import sparse
 
 from synthdp.answers.bootstrap import root_mean_square
-from synthdp.answers.misspecification import MAX_TREND_FACTOR, TRIPLES
+from synthdp.answers.misspecification import MAX_TREND_FACTOR, UNMEASURED
 from synthdp.answers.related.drawn import Drawn, within_cells
 from synthdp.answers.related.known import Measured, MeasuredDatabase
 from synthdp.answers.unmeasured_relations import RANK
@@ -132,7 +132,7 @@ def _changes(drawn: Drawn, known: MeasuredDatabase, base: FloatArray, rng: Gener
         if scored.distance > 0:
             change += _relation(scored.table, drawn.persons, base, rng, size, strength=scored.distance, mean=True)
     distances = [one.distance for one in known.scored]
-    change += _triples(drawn.persons, rng, size, TRIPLES * float(np.mean(distances or [0.0])) / base.sum())
+    change += _triples(drawn.persons, rng, size, UNMEASURED * float(np.mean(distances or [0.0])) / base.sum())
     return np.asarray(change + _within(drawn, rng, size))
 
 
