@@ -26,8 +26,8 @@ tolerance: neighbours differ by a factor of sqrt(2), and finer steps would take 
 
 FLOOR = 0.1
 """Least count of a code in the margins that the fit starts from, in standard deviations of its noise.  A larger value
-fills codes that may be empty; a smaller one makes the features of rare codes very large.  Tuned: half and twice of it
-change the three-way error of two tables by -.1 and -.5 % (docs/benchmarks/constants.md)."""
+fills codes that may be empty; a smaller one makes the features of rare codes very large.  A numerical tolerance: half and
+twice of it change the three-way error of two tables by -.1 and -.5 % (docs/benchmarks/constants.md)."""
 
 NEARER = 0.1
 """Prior spread of the last step, as a fraction of a cell's noise; a cell with 1 / NEARER standard deviations of rows moves

@@ -113,7 +113,7 @@ tolerance.
 
 SHRUNK = 0.5
 """Noise of a fitted cell as a fraction of its linearised standard deviation, which ignores that the fit also shrinks.
-Tuned: .50 to .52 are the medians over all pairs of ten and of fifteen columns of Adult.
+Measured: .50 to .52 are the medians over all pairs of ten and of fifteen columns of Adult.
 """
 
 

@@ -22,16 +22,11 @@ from synthdp.schema.schema import Schema
 if TYPE_CHECKING:
     from synthdp.queries.supports import SparseQuery
 
-TARGET_WEIGHT = 3.0
-"""Factor on the weight of tables that contain the target column.  A larger weight brings the target's relations nearer to
-the private ones, and takes budget from relations among other columns.  Tuned: half and twice of it change the three-way
-error of three tables with a target by -.3 and +.8 % (docs/benchmarks/constants.md)."""
-
-REST = 0.3
-"""Weight of a pair outside of the user's workload, as a fraction of the mean weight of its sets. It keeps such pairs
-from being lost. A larger weight makes such pairs more exact, at the cost of the workload. Tuned: by
-`benchmarks/utility/places.py`; with six triples of Adult at epsilon 1, values of .1, .3 and 1 give errors of .0327,
-.0308, .0313 (other pairs .0241, .0240, .0228)."""
+FAVOURED = 3.0
+"""Factor on the weight of tables that a user favours: tables with the target column, and the sets of a workload, beside
+pairs that lie in none, which are not to be lost.  A larger weight brings favoured relations nearer to the private ones, and
+takes budget from others.  Tuned: half and twice of it change the three-way error of three tables with a target by -.3 and
++.8 % (docs/benchmarks/constants.md); pairs beside six triples of Adult by `benchmarks/utility/places.py`."""
 
 BINS = 32
 """Most equal bins of a numeric column in queries that are named by columns alone.  More answer finer questions, with
@@ -70,12 +65,12 @@ class Workload:
         """Return how much a table of these columns matters: the sum of the weights of all wished sets that contain it.
 
         It is 1 if all sets matter alike. A table of one or two columns that lies in no wished set has the weight
-        ``rest``. Tables with the target count `TARGET_WEIGHT` times.
+        ``rest``. Tables with the target count `FAVOURED` times.
         """
         inside = set(clique)
         weight = 1.0 if self.weights is None else sum(w for wished, w in self.weights if inside <= set(wished))
         weight = weight or (self.rest if len(clique) < 3 else 0.0)
-        return weight * (TARGET_WEIGHT if self.target in inside else 1.0)
+        return weight * (FAVOURED if self.target in inside else 1.0)
 
     def with_rest(self) -> Workload:
         """Return the workload with a small weight on pairs that it does not contain, so that they are not lost.
@@ -84,7 +79,7 @@ class Workload:
         """
         if self.weights is None:
             return self
-        return replace(self, rest=REST * float(np.mean([weight for _, weight in self.weights])))
+        return replace(self, rest=float(np.mean([weight for _, weight in self.weights])) / FAVOURED)
 
 
 def workload_of(

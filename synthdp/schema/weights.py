@@ -14,8 +14,8 @@ from synthdp.schema.column import Interval, Known, Quantity, register, values_as
 
 CLASSES = 16
 """Number of bins of a survey weight, by default.  More tell unequal weights better apart, and leave each bin fewer rows
-beside the same noise.  Tuned (`benchmarks/utility/weights.py --sweep classes`): weighted by unweighted error is 1.39, by
-half and twice of it 1.54 and 1.22, within the scatter of two releases (docs/benchmarks/weights.md)."""
+beside the same noise.  A convention of a setting's default: weighted by unweighted error is 1.39, by half and twice of it
+1.54 and 1.22, within the scatter of two releases (docs/benchmarks/weights.md)."""
 
 MOST_CLASSES = 64
 """Most bins of a survey weight: every marginal with it has that many times as many cells.  A safety limit."""

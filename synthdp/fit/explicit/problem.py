@@ -26,10 +26,10 @@ that stopping at this level is early for neither.
 """
 
 
-INSENSITIVE, INSENSITIVE_DRAWN = 0.75, 1.0
-"""Deviation from an answer that costs nothing, in stddevs of its noise: INSENSITIVE if all points are listed,
-INSENSITIVE_DRAWN if points are drawn (the stddev then includes their sampling error).  Tuned (docs/mechanisms/l1-fit.md):
-half and twice of INSENSITIVE change the three-way error of two tables by +3.4 and -.4 % (docs/benchmarks/constants.md)."""
+INSENSITIVE = 0.75
+"""Deviation from an answer that costs nothing, in stddevs of its noise, which includes the sampling error of points that
+are drawn.  Tuned (docs/mechanisms/l1-fit.md): half and twice of it change the three-way error of two tables by +3.4 and
+-.4 % (docs/benchmarks/constants.md)."""
 
 
 def row_weights(stddev: FloatArray) -> FloatArray:
@@ -185,7 +185,7 @@ class FitProblem:
         if drawn:
             start = np.full(A.shape[1], 1.0 / A.shape[1]) if prior is None else prior / prior.sum()
             spread = np.maximum((A * A) @ start - (A @ start) ** 2, 0.0)
-            insensitive = INSENSITIVE_DRAWN * np.sqrt(stddev**2 + spread / drawn)
+            insensitive = INSENSITIVE * np.sqrt(stddev**2 + spread / drawn)
         chosen = pull_of(A, stddev) if pull is None else pull
         return cls(A=A, b=b, stddev=stddev, prior=prior, insensitive=insensitive, pull=chosen)
 

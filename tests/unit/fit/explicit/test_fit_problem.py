@@ -13,7 +13,6 @@ from hypothesis.extra import numpy as hnp
 from synthdp.errors import ParameterError
 from synthdp.fit.explicit.problem import (
     INSENSITIVE,
-    INSENSITIVE_DRAWN,
     FitProblem,
     expected_noise,
     pull_of,
@@ -85,7 +84,7 @@ def test_what_is_free_is_the_noise_and_the_error_of_the_draws(seed, drawn, pull)
     else:
         means = A @ prior
         spread = ((A - means[:, None]) ** 2) @ prior / drawn
-        np.testing.assert_allclose(problem.insensitive, INSENSITIVE_DRAWN * np.sqrt(stddev**2 + spread))
+        np.testing.assert_allclose(problem.insensitive, INSENSITIVE * np.sqrt(stddev**2 + spread))
 
 
 @given(seed=st.integers(0, 2**32))
