@@ -182,11 +182,11 @@ def _means(cells: IntArray, size: int, values: FloatArray) -> FloatArray:
 
 
 UNMEASURED = 0.5
-"""Assumed strength of relations of which nothing was measured, as a fraction of what was: of a pair inside its bins, of
-the pair's whole relation; and of three columns beyond their pairs, of the mean strength of unmeasured pairs.  More makes
-intervals wider than needed; less makes them miss the truth.  Tuned, so that intervals on Adult cover the truth at their
-nominal rate (docs/mechanisms/error-bars.md): half and twice of it change widths of intervals by -.9 and -1.6 % in the
-first use, by -2.7 and -1.5 % in the second (docs/benchmarks/constants.md)."""
+"""Assumed strength of unmeasured relations, as a fraction of measured ones: of a pair inside its bins, of the pair's whole
+relation; and of three columns beyond their pairs, of the mean strength of unmeasured pairs.  More makes intervals wider
+than needed; less makes them miss the truth.  Tuned, so that intervals on Adult cover the truth at their nominal rate
+(docs/mechanisms/error-bars.md).  Half and twice of it change widths of intervals by -.9 and -1.6 % in the first use.  In the
+second they change them by -2.7 and -1.5 % (docs/benchmarks/constants.md)."""
 
 RELATIONS = 200
 """Most random pair relations per replicate; for more pairs, a random selection is made stronger in proportion.  A

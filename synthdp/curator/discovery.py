@@ -72,8 +72,8 @@ hundredth of their own size is at most `NARROW` times too wide (docs/proofs/disc
 
 POWERS_SHARE = 0.5
 """Share of a numeric column's budget for the histogram of powers of two, on whose range the other histograms depend.
-Tuned: half of it, as much as for each of the others, changes the deciles of six undeclared tables by +2.5 ± 1.9 %, and
-Kolmogorov distances by +9.3 ± 2.8 % (docs/benchmarks/constants.md)."""
+Tuned: half of it, as much as for each of the others, changes Kolmogorov distances of six undeclared tables by +9.3 ± 2.8 %
+(docs/benchmarks/constants.md)."""
 
 LATER_SHARE = (1 - POWERS_SHARE) / (LOOKS + 1)
 """Share of a column's budget for each other histogram.  Derived: equal parts for the histograms of equal-width bins and the

@@ -34,10 +34,10 @@ change the three-way error of three undeclared tables by +6.6 ± 4.4 and +1.3 ±
 
 MANY = 0.07
 """A fraction of a column's numbers that may not be clipped or moved.  A range is not cut if significantly more of them seem
-to lie outside, and only to a point mass if noise may hide more of them.  It is widened on weaker evidence (`UNLIKELY`) if
-more of them would be needed for significant evidence.  Rounding to a spacing that is wide for the range may move as many.
-More clips and moves more numbers; less keeps wider ranges and more digits.  Tuned: before, it was .05, .07, .1 and .2
-in four uses; half and twice of each change the three-way error of three undeclared tables by -.2 to +.4 %
+to lie outside.  It is cut to a point mass only if noise may hide more of them.  It is widened on weaker evidence
+(`UNLIKELY`) if more of them would be needed for significant evidence.  Rounding to a spacing that is wide for the range may
+move as many.  More clips and moves more numbers; less keeps wider ranges and more digits.  Tuned: before, it was .05, .07,
+.1 and .2 in four uses.  Half and twice of each change the three-way error of three undeclared tables by -.2 to +.4 %
 (docs/benchmarks/constants.md)."""
 
 CLEAR = 1e-6
@@ -60,8 +60,8 @@ far away.  Derived: smaller powers are below 2^-5 of the range, one of its `PART
 NARROW = 4.0
 """A range at most this many times as wide as the span of its numbers is narrow enough.  Then only ends that surely hold
 hardly any numbers (`HARDLY_ANY`) are cut off; the later one-way marginal has less noise and shows empty bins.  A larger
-value saves histograms, and leaves wider ranges.  Derived: the least power of two by which powers of two can show it.  With
-one of them between the outermost, the range is (2^3 - 1) / (2^2 - 2) = 3.5 times as wide as its numbers at least span."""
+value saves histograms, and leaves wider ranges.  Derived: the least power of two by which powers of two can show it.  If
+one of them lies between the outermost, the range is at most (2^3 - 1) / (2^2 - 2) = 3.5 times too wide."""
 
 HARDLY_ANY = 0.005
 """Largest fraction of the numbers that an end of a range may hold to be cut off, at z-score `LIKELY`: it bounds the fraction

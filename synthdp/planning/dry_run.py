@@ -68,8 +68,8 @@ convention: with (1, 3) predicted errors of six tables come as near to the measu
 
 AT_LOWEST = 0.95
 """Fraction of rows at the lowest value, in every third simulated numeric column, as in amounts that few people have.
-Tuned: predicted three-way errors of six tables at epsilon .1, 1 and 10 are off by a factor of 1.5 (root mean square), and
-by 1.9 without such columns (benchmarks/utility/plans.py)."""
+Tuned: predicted three-way errors of six tables at epsilon .1, 1 and 10 are off by a factor of 1.5 (root mean square).
+Without such columns the factor is 1.9 (benchmarks/utility/plans.py)."""
 
 MISSING = 0.06
 """Fraction of missing values in simulated columns that may have some.  More would leave fewer values to relate to

@@ -141,8 +141,8 @@ more noise to a program that goes on.  A convention: it adds .3 to .7 % to that 
 
 COUNT_SHARE = 0.02
 """Share of a budget for one count that other steps need: the number of rows, of a table or before a discovery, rows that
-are out of domain, the mean weights of classes.  More makes the count more accurate.  A tolerance: all other answers
-have 1 % more noise of the Gaussian law, which grows with 1 / sqrt(1 - COUNT_SHARE), and 2 % more of Laplace's."""
+are out of domain, the mean weights of classes.  More makes the count more accurate.  A tolerance: all other answers have
+1 % more Gaussian noise, which grows with 1 / sqrt(1 - COUNT_SHARE), and 2 % more Laplace noise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
