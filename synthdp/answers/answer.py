@@ -455,8 +455,8 @@ class AnswerEngine:
     def _correlation(self, question: Correlation) -> Answers:
         """Return the answer to a correlation of two numeric columns, by the model.
 
-        If the table of both columns was measured, its noisy counts tell the correlation of all rows, too.  The error
-        includes noise in the variances, and unmeasured correlations.
+        If the table of both columns was measured, its noisy counts correct the correlation of all rows.  A condition on one
+        of the columns would need other counts.  The error includes noise in the variances, and unmeasured correlations.
         """
         shifts = {}
         for name in question.columns:
@@ -471,7 +471,7 @@ class AnswerEngine:
             columns = [grouping.column for grouping in division.groupings]
             pool = self.pools.of(columns)
             stddev = np.hypot(stddev, unmeasured_correlation_errors(pool, list(shifts))[0, 1])
-        if len(division.groupings) == 2 and division.size == 1:
+        if question.where is None and len(division.groupings) == 2 and division.size == 1:
             law = self._law(tuple(grouping.column for grouping in division.groupings))
             counted = measured_correlation(self.direct, division.groupings, law)
             if counted is not None:

@@ -49,3 +49,15 @@ def test_intervals_of_a_strong_relation_hold_the_truth() -> None:
         errors.append(abs(answer["estimate"] - truth))
     assert held >= 4  # fewer once in a thousand times
     assert np.mean(errors) < 0.07
+
+
+@pytest.mark.parametrize("where", ["left > 9", "10 <= left <= 30 and both < 60"])
+def test_a_condition_on_a_column_of_the_correlation_is_answered(where: str) -> None:
+    """It was a ValueError: counts of all rows were to correct a correlation of some of them."""
+    rng = np.random.default_rng(11)
+    table = pd.DataFrame({"left": rng.integers(0, 40, 2000), "other": rng.poisson(8, 2000)})
+    table["both"] = table["left"] + table["other"]
+    release = sd.SyntheticRelease(schema=WIDE, epsilon=5.0, random_state=0).fit(table)
+    answer = release.answer(sd.correlation("left", "both", where=where)).iloc[0]
+    some = table.query(where)
+    assert answer["estimate"] == pytest.approx(some["left"].corr(some["both"]), abs=0.3)  # the model alone: weaker
