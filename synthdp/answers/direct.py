@@ -378,7 +378,7 @@ class GLSEstimates:
         return min(error / variance, 1.0)
 
     def _least_squares(self, column: int) -> FineBinCounts | None:
-        """Return a column's fine-bin counts, with out-of-domain rows spread over the others.
+        """Return a column's fine-bin counts, with out-of-domain rows spread over the bins in domain.
 
         Return None if the column was not measured.
         """
