@@ -33,23 +33,26 @@ from synthdp.mechanisms.adaptive import (
     energies,
     knowledge,
     measuring,
+    merging,
     screening,
     second_moments,
     selection,
     shares,
 )
 from synthdp.mechanisms.adaptive.optimum import Optimum
+from synthdp.mechanisms.adaptive.selection import Candidate
 from synthdp.sampling import synthetic_model
 
 WITHOUT: dict[str, list[tuple[Any, str, Any]]] = {
     "interactions alone": [(module, "ONE_WAYS_KNOWN", math.inf) for module in (knowledge, shares)],
     "whole tables where single columns are noisy": [(knowledge, "ONE_WAYS_KNOWN", 0.0)],
-    "merged groups": [(adaptive_marginals, "with_merged", lambda candidates, *_: candidates)],
-    "the second round": [(shares, "ROUNDS", ([1.0], [1.0]))],
+    "merged groups": [(merging, "MERGED", 10**9)],
+    "the second round": [(shares, "ROUND_SIGNAL", math.inf)],
     "triples of groups": [(screening, "MAX_TRIPLES", 0)],
     "triples that nobody named": [(coarse_triples, "MOST_SCREEN_UNNAMED", 0.0)],
     "the optimum": [(Optimum, "pays", False)],
-    "shares by slopes": [(selection, "DIVISIONS", 0)],
+    "shares by slopes": [(selection, "DIVISIONS", 1)],
+    "tables again": [(Candidate, "measured", lambda candidate, _: candidate)],
     "ridges": [(measuring, "best_ridge", lambda *_: 1.0)],
     "errors of margins in scores": [(energies, "OF_MARGINS", 0.0)],
     "more for noisy scores": [(shares, "MOST_SCREEN", shares.SCREEN)],

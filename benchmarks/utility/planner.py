@@ -49,7 +49,7 @@ from synthdp import AdaptiveMarginals, ApproxDP, Boolean, Curator, Schema
 from synthdp.domain.domain import Domain
 from synthdp.fit.out_of_domain import merged_tables
 from synthdp.measurements import Measurements
-from synthdp.mechanisms.adaptive import adaptive_marginals, knowledge, shares
+from synthdp.mechanisms.adaptive import adaptive_marginals, knowledge, merging, shares
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.optimum import Optimum
 from synthdp.queries.interactions import Interactions
@@ -80,10 +80,10 @@ def only(ideas: str) -> Iterator[None]:
         "interactions": [(Knowledge, "noise_of_pair", lambda *_: 1.0)]
         + [(module, "ONE_WAYS_KNOWN", math.inf) for module in (knowledge, shares)],
         "resolutions": [
-            (adaptive_marginals, "with_merged", lambda candidates, *_: candidates),
+            (merging, "MERGED", 10**9),
             (adaptive_marginals, "triples_that_matter", lambda *_: []),
         ],
-        "rounds": [(shares, "ROUNDS", ([1.0], [1.0]))],
+        "rounds": [(shares, "ROUND_SIGNAL", math.inf)],
         "optimum": [(Optimum, "pays", False)],
         "numbers": [
             (adaptive_marginals, "measure_second_moments", lambda known, *_: known),

@@ -127,7 +127,7 @@ def measure_places(
         if planner.cells([*known.zeros, *known.tree, *tree, table.clique]) <= tree_cells:
             tree.append(table.clique)
     others = [table.clique for table in known.places[-1].tables if table.clique not in tree]
-    return known.with_cliques(tree=dict.fromkeys(tree, 0.0), off_tree=dict.fromkeys(others, 0.0))
+    return known.with_cliques(tree=tree, off_tree=others)
 
 
 def exact_places(

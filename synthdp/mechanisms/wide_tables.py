@@ -225,7 +225,7 @@ def _measure(known: Knowledge, account: Curator, cliques: Sequence[Clique], marg
             strengths[clique] = strength
     tree, off_tree = plan_components(strengths, list(known.zeros), known.domain.shape)
     return replace(known, tables=(*known.tables, *tables), ridges={**known.ridges, **ridges}).with_cliques(
-        tree=dict.fromkeys(tree, 0.0), off_tree=dict.fromkeys(off_tree, 0.0)
+        tree=tree, off_tree=off_tree
     )
 
 

@@ -23,21 +23,19 @@ from synthdp.distribution.protocol import Distribution
 from synthdp.fit.consistency import gls_total
 from synthdp.fit.listed_entropy import ListedEntropy
 from synthdp.fit.max_entropy import MODEL_SWEEPS, MaxEntropy
-from synthdp.fit.raking import Particles
-from synthdp.mechanisms.adaptive.coarse_triples import measure_with_triples, triples_that_matter
+from synthdp.fit.raking import FEWEST_PARTICLES, Particles
+from synthdp.mechanisms.adaptive.coarse_triples import screen_triples, triples_that_matter
 from synthdp.mechanisms.adaptive.energies import EstimatedRelation, before_scores
 from synthdp.mechanisms.adaptive.fitting import fit_distribution, fit_rows, fit_tree
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.measuring import measure_interactions, measure_one_ways_again, measure_tables
-from synthdp.mechanisms.adaptive.merging import as_interactions, with_merged
 from synthdp.mechanisms.adaptive.optimum import Optimum, optimum_of
-from synthdp.mechanisms.adaptive.screening import Screening, screen_against_independence, screen_against_model
+from synthdp.mechanisms.adaptive.screening import screen_against_independence, screen_against_model, with_noise
 from synthdp.mechanisms.adaptive.second_moments import likely_products, measure_second_moments
-from synthdp.mechanisms.adaptive.selection import Planner
+from synthdp.mechanisms.adaptive.selection import Candidate, Planner
 from synthdp.mechanisms.adaptive.shares import (
     FIRST_COUNT_SHARE,
-    ROUNDS_WITH_TRIPLES,
-    parts_of_rounds,
+    rounds_of,
     screening_part,
 )
 from synthdp.mechanisms.allocation import BudgetAllocation
@@ -60,14 +58,9 @@ from synthdp.sampling.structural_zeros import check_rules
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema
 
-MODEL_SAMPLE = 300_000
-"""Most rows drawn from the current model when candidate tables are scored by their distance from it.  Fewer rows, three
-times the estimated number, are drawn for small tables.  A safety limit of time and memory."""
-
-FEWEST_ROWS, SCREENING_SWEEPS = 10_000, 3
-"""Candidate tables of three columns are scored against at least FEWEST_ROWS weighted rows of the model.  The weights
-are fitted in SCREENING_SWEEPS passes over all measured tables.  Safety limits of time: this fit only serves the scores.
-"""
+SCREENING_SWEEPS = 3
+"""Passes over all measured tables when the rows are weighted that candidate tables are scored against.  A safety limit of
+time: this fit only serves the scores."""
 
 STAGES = ("one-ways", "pairs", "second stage", "fit")
 """Names of the stages that a progress callback gets, in order."""
@@ -255,78 +248,91 @@ class AdaptiveMarginals(HasPrivacyCost):
         Yields the plan's state after each stage, so that a release can still be made if a later stage fails.
         """
         count, budget = count_rows_from(account, BudgetAllocation.of(account), share=FIRST_COUNT_SHARE)
-        known, rounds = self._measure_columns(account, budget, count)
+        known = self._measure_columns(account, budget, count)
         yield known
+        columns = len(known.domain)
+        if columns == 1:
+            yield measure_one_ways_again(known, account)
+            return
         apart = int((known.misfits > 0).sum()) < 2  # no interaction counts rows out of domain in two columns
-        best = self._optimum_of_groups(known, workload) if rounds and apart and self.places is None else None
+        best = self._optimum_of_groups(known, workload) if apart and self.places is None else None
         if best is not None and best.pays:
             self._tell("pairs")
             yield measure_interactions(known, account, best)
             return
-        if rounds and self.places is not None:
+        if self.places is not None:
             from synthdp.mechanisms.places import measure_places
 
             self._tell("pairs")
             place = known.domain.names.index(self.places)
             known = measure_places(known, account, workload, place=place, tree_cells=self.planner.tree_cells)
             yield known
-            rounds = [1.0]
-        if rounds and len(known.domain) > self.wide:
-            self._tell("pairs")
+        if columns > self.wide:
             from synthdp.mechanisms.wide_tables import measure_wide
 
+            self._tell("pairs")
             known = measure_wide(known, account, workload, screen=self.screen)
             yield known
-            rounds = []
-        if rounds and known.total <= self.particles.size:  # the model weights at most this many rows
-            known = measure_second_moments(known, account, workload)
-            yield known
-        triples = triples_that_matter(known, workload) if rounds else []
-        if triples and len(rounds) > 1 and self.second_stage is None:
-            rounds = ROUNDS_WITH_TRIPLES
-        related: dict[Clique, EstimatedRelation] = {}
-        limits = [known.left.share * part for part in rounds]
-        pairs = sum(workload.weight(pair) > 0 for pair in itertools.combinations(range(len(known.domain)), 2))
-        last = len(limits) - 1 + bool(known.places)
-        for number, limit in enumerate(limits, start=int(bool(known.places))):
-            self._tell("second stage" if number else "pairs")
-            # SELECT
-            part = screening_part(known.left, share=limit, pairs=pairs, total=known.total)
-            screening = limit * (part if self.screen is None else self.screen)
-            if screening == 0:
-                break
-            candidates, known = self._screen(known, account, workload, rng, number=number, share=screening)
-            if number == 0:
-                related = {one.clique: one.relation for one in candidates}
-            candidates = as_interactions(candidates, known.noise_of_pair)
-            if number == last:  # in earlier rounds a pair waits for its whole table
-                done = {*(table.clique for table in known.tables), *(effect.clique for effect in known.effects)}
-                candidates = with_merged(candidates, known.groups, known.noise_of_pair, done)
-            batch = self.planner.choose_with_rest(
-                candidates, known.left, share=limit - screening, base=[*known.zeros, *known.tree],
-                shape=known.domain.shape, wished=None if known.places else workload.wishes,
-            )  # fmt: skip
-            if number == 0 and not batch.shares and not triples:
-                break
-            # MEASURE
-            if triples and number == last:
-                known = measure_with_triples(
-                    known, account, workload, batch, candidates, share=limit - screening, triples=triples,
-                    planner=self.planner, model=lambda known: self._rows_of_model(known, rng),
-                )  # fmt: skip
-            else:
-                known = measure_tables(known, account, batch, candidates)
-            yield known
-        unknown = before_scores(known.total, len(known.domain))
-        known = replace(known, products=likely_products(known.products, related, unknown, total=known.total))
+        else:
+            if known.total <= self.particles.size:  # the model weights at most this many rows
+                known = measure_second_moments(known, account, workload)
+                yield known
+            for after in self._rounds(known, account, workload, rng):
+                known = after
+                yield known
         yield measure_one_ways_again(known, account) if known.left.share > ROUNDING else known
 
-    def _measure_columns(
-        self, account: Curator, budget: BudgetAllocation, count: RowCount
-    ) -> tuple[Knowledge, list[float]]:
+    def _rounds(self, known: Knowledge, account: Curator, workload: Workload, rng: Generator) -> Iterator[Knowledge]:
+        """Score tables of several columns, choose among them, and measure the chosen ones, in one to three rounds.
+
+        All candidates are in one list: those scored in this round, and in the last round also the tables that were
+        measured before.  Yields the plan's state after each round.
+        """
+        triples = triples_that_matter(known, workload)
+        rounds = rounds_of(
+            known.left, total=known.total, second_stage=self.second_stage, triples=bool(triples),
+            fitted=bool(known.places),
+        )  # fmt: skip
+        pairs = sum(workload.weight(pair) > 0 for pair in itertools.combinations(range(len(known.domain)), 2))
+        whole, candidates, related = known.left.share, list[Candidate](), dict[Clique, EstimatedRelation]()
+        for number, (against, part) in enumerate(rounds, 1):
+            self._tell("pairs" if against == "independence" else "second stage")
+            # SELECT
+            limit, before, last = whole * part, known.left.share, number == len(rounds)
+            scored = screening_part(known.left, share=limit, pairs=pairs, total=known.total)
+            share = limit * (scored if self.screen is None else self.screen)
+            if share == 0:
+                break
+            if against == "independence":
+                candidates, known = screen_against_independence(known, account, workload, share=share)
+                related = {one.clique: one.relation for one in candidates}
+            else:
+                model, measured = self._rows_of_model(known, rng), [one for one in candidates if one.known > 0]
+                if against == "model":
+                    more, known = screen_against_model(known, account, workload, share=share, model=model)
+                    candidates = [*measured, *more]
+                else:
+                    some = [one for one in triples if one not in known.tree]
+                    more, known = screen_triples(
+                        known, account, workload, share=limit, model=model, triples=some, past=candidates
+                    )
+                    candidates = [*candidates, *more]
+            now = with_noise([one for one in candidates if last or one.known == 0], known, merged=last)
+            batch = self.planner.choose_with_rest(
+                now, known.left, share=limit - (before - known.left.share), base=[*known.zeros, *known.tree],
+                shape=known.domain.shape, wished=None if known.places else workload.wishes,
+            )  # fmt: skip
+            # MEASURE
+            known = measure_tables(known, account, batch)
+            candidates = batch.after(candidates, known.left)
+            yield known
+        unknown = before_scores(known.total, len(known.domain))
+        yield replace(known, products=likely_products(known.products, related, unknown, total=known.total))
+
+    def _measure_columns(self, account: Curator, budget: BudgetAllocation, count: RowCount) -> Knowledge:
         """Measure one histogram per column and merge its fine bins into coarse bins for larger tables.
 
-        Returns the plan's state, and the fraction of the remaining budget for each round of measuring tables.
+        Returns the plan's state.
         """
         self._tell("one-ways")
         schema, total = account.schema, count.rows
@@ -338,15 +344,15 @@ class AdaptiveMarginals(HasPrivacyCost):
         columns, left, answers = tree.measure(account, budget, share=share, most=most, total=total, stddev=count.stddev)
         columns, left, counted = measure_roundness(account, left, columns)
         columns = self.public.columns(with_declared_shapes(columns), total=total)
-        rounds = parts_of_rounds(left, total=total, second_stage=self.second_stage) if len(schema) > 1 else []
-        pairs = max(ROUNDING, left.share * (rounds[0] if rounds else 1.0))
+        _, part = rounds_of(left, total=total, second_stage=self.second_stage)[0]
+        pairs = max(ROUNDING, left.share * part)
         target = group_target(total, left.table_stddev(pairs / (2 * len(columns))), wide=len(columns) > self.wide)
         known = Knowledge.of_columns(
             schema, columns, target=self.public.rows_per_group(target, total=total), left=left,
             pinned=self._pinned(columns), measured=(*count.measurements, *answers, *counted),
             rows=account.rows if account.adjacency.rows_are_public else None,
         )  # fmt: skip
-        return self.public.added_to(known), rounds
+        return self.public.added_to(known)
 
     def _pinned(self, columns: tuple[OneWay, ...]) -> list[frozenset[int]]:
         """Return, for each column, the fine bins that must not be merged with others.
@@ -372,23 +378,9 @@ class AdaptiveMarginals(HasPrivacyCost):
             known={**pooled.precisions, (): counted},
         )  # fmt: skip
 
-    def _screen(
-        self, known: Knowledge, account: Curator, workload: Workload, rng: Generator, *, number: int, share: float
-    ) -> Screening:
-        """Score the candidate tables of a round by noisy L1 distances from a model.
-
-        The model of round 0 has independent columns; later rounds use rows drawn from the model fitted so far.  Costs
-        ``share`` of the whole budget, for the curator's neighbours.
-        """
-        if number == 0:
-            return screen_against_independence(known, account, workload, share=share)
-        rows = int(min(MODEL_SAMPLE, 3 * max(1.0, known.total)))
-        sample = fit_tree(known, MaxEntropy(max_sweeps=MODEL_SWEEPS)).sample(rows, rng)
-        return screen_against_model(known, account, workload, share=share, sample=sample)
-
     def _rows_of_model(self, known: Knowledge, rng: Generator) -> Explicit:
-        """Return a small weighted sample of the model fitted so far, which candidate triples are scored against."""
-        size = int(min(max(known.total, FEWEST_ROWS), self.particles.size))
+        """Return weighted rows of the model fitted so far, which candidate tables are scored against."""
+        size = int(min(self.particles.size, max(3 * known.total, FEWEST_PARTICLES)))
         particles = replace(self.particles, size=size, sweeps=SCREENING_SWEEPS)
         return fit_rows(known, settings=MaxEntropy(max_sweeps=MODEL_SWEEPS), particles=particles, rng=rng)
 

@@ -1,16 +1,14 @@
-"""Tables of three columns over few bins of each, measured with the last batch: relations that no pair shows.
+"""Tables of three columns over few bins of each, candidates of the last round: relations that no pair shows.
 
 Only the interaction of the three columns is measured, as one record moves it less than the whole table.  The relations
-of the triple's pairs are known by then.  First the batch is measured with a fraction of its budget.  Then the triples
-are scored against the model fitted so far.  The rest of the budget goes to the triples of largest gain, or to a second
-measurement of the batch.  So if no triple gains more than its noise, only the scores are wasted.
+of the triple's pairs are known by then.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -21,13 +19,11 @@ from synthdp.distribution.explicit import Explicit
 from synthdp.domain.domain import Domain
 from synthdp.mechanisms.adaptive.energies import energies, explained_by_chance
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
-from synthdp.mechanisms.adaptive.measuring import measure_tables
-from synthdp.mechanisms.adaptive.merging import SEEN, merged_groups
-from synthdp.mechanisms.adaptive.screening import LEAST_EXPECTED, Screening, distances_from
-from synthdp.mechanisms.adaptive.selection import MAX_TRIPLES, Batch, Candidate, Planner
+from synthdp.mechanisms.adaptive.merging import merged_groups
+from synthdp.mechanisms.adaptive.screening import LEAST_EXPECTED, SEEN, Screening, distances_from
+from synthdp.mechanisms.adaptive.selection import MAX_TRIPLES, Candidate
 from synthdp.mechanisms.adaptive.shares import signal
 from synthdp.mechanisms.workload import Workload
-from synthdp.privacy.loss import ROUNDING
 from synthdp.queries.marginals import Marginals, weighted_tables
 
 LEVEL = 2
@@ -61,12 +57,6 @@ workload, else the second.  If it would cost more, no triple is considered.  Lar
 columns or fewer rows, at the cost of all tables.  Tuned: `MOST_SCREEN`: half and twice of it change the three-way
 error of three tables with a target by 0 and +.1 % (docs/benchmarks/constants.md).
 """
-
-RESERVE = 0.5
-"""Fraction of the last batch's budget that is held back until triples are scored.  It then goes to the triples that pay,
-or to measuring the batch's tables once more.  More leaves more for triples, but scores them against a noisier model.
-Tuned: half and twice of it change the three-way error of two tables of many rows by +.2 and +6.0 %
-(docs/benchmarks/constants.md)."""
 
 
 def triples_that_matter(known: Knowledge, workload: Workload) -> list[Clique]:
@@ -110,74 +100,6 @@ def _screening_share(known: Knowledge, triples: int) -> float:
     return triples / (SCORE_NOISE * signal(known.left, known.total)) ** 2
 
 
-def measure_with_triples(
-    known: Knowledge,
-    account: Curator,
-    workload: Workload,
-    batch: Batch,
-    candidates: Sequence[Candidate],
-    *,
-    share: float,
-    triples: Sequence[Clique],
-    planner: Planner,
-    model: Callable[[Knowledge], Explicit],
-) -> Knowledge:
-    """Measure a batch of tables, and also the triples whose expected gain exceeds their noise.
-
-    The fraction `RESERVE` of the batch's budget is held back until the triples are scored against the model.  Costs the
-    shares of the batch, or at most ``share`` if it is empty, for the curator's neighbours.
-
-    Parameters
-    ----------
-    known, account, batch, candidates
-        As in `measure_tables`.
-    workload
-        The workload, by which tables are weighted.
-    share
-        Share of the budget for triples if the batch is empty.
-    triples
-        The triples that may be measured.
-    planner
-        Chooses among the triples.
-    model
-        Function from the plan's state to weighted rows fitted to it.
-    """
-    whole = sum(batch.shares.values()) or share
-    known = measure_tables(known, account, batch.times(1 - RESERVE), candidates)
-    triples = [triple for triple in triples if triple not in known.tree]
-    if not triples:
-        return measure_tables(known, account, batch.times(RESERVE), candidates)
-    known = _with_axes(known, workload, share=RESERVE * whole, tables=len(triples))
-    noisy = left_over(candidates, batch, known)
-    screening = min(_screening_share(known, len(triples)), MOST_SCREEN * whole)
-    scores, known = _screen(
-        known, account, workload, share=screening, model=model(known), triples=triples, left_over=noisy
-    )
-    waited = RESERVE * whole - screening
-    chosen = [one for one in candidates if one in batch]
-
-    def gain_of_batch(rest: float) -> float:
-        """Return the decrease of the batch's weighted L1 error, in rows, if the share ``rest`` goes to the batch too."""
-        parts = ((1 - RESERVE) * whole, (1 - RESERVE) * whole + rest)
-        stddevs = (
-            [known.left.table_stddev(batch.shares[one.clique] * part / whole) for one in chosen] for part in parts
-        )
-        without, found = (sum(one.gain(stddev) for one, stddev in zip(chosen, some, strict=True)) for some in stddevs)
-        return found - without
-
-    more = planner.choose_next_tables(
-        scores,
-        known.left,
-        share=waited,
-        base=[*known.zeros, *known.tree],
-        shape=known.domain.shape,
-        beside=gain_of_batch,
-    )
-    known = measure_tables(known, account, more, scores)
-    rest = waited - sum(more.shares.values())
-    return measure_tables(known, account, batch.times(rest / whole), candidates) if rest > ROUNDING else known
-
-
 def _with_axes(known: Knowledge, workload: Workload, *, share: float, tables: int) -> Knowledge:
     """Return the plan's state with one more merge level, whose bins are for triples.
 
@@ -196,7 +118,7 @@ def _with_axes(known: Knowledge, workload: Workload, *, share: float, tables: in
     return replace(known, coarser=(*known.coarser, Domain(tuple(merged))))
 
 
-def _screen(
+def screen_triples(
     known: Knowledge,
     account: Curator,
     workload: Workload,
@@ -204,15 +126,19 @@ def _screen(
     share: float,
     model: Explicit,
     triples: Sequence[Clique],
-    left_over: Mapping[Clique, float],
+    past: Sequence[Candidate],
 ) -> Screening:
     """Score triples by the noisy L1 distance of their tables over merged bins from a weighted sample of the model.
 
-    Costs ``share`` of the whole budget, for the curator's neighbours.
+    The bins are made for triples that share ``share``.  Costs at most the fraction `MOST_SCREEN` of it, for the
+    curator's neighbours.
 
-    Chance and ``left_over`` explain a part of each score.  ``left_over`` holds the errors, in rows, that remain in the
-    triple's pairs.  The triple's interaction would not remove these errors.
+    Chance and the errors that remain in the triple's pairs explain a part of each score, since the triple's interaction
+    would not remove these errors.  ``past`` has the pairs.
     """
+    known = _with_axes(known, workload, share=share, tables=len(triples))
+    errors = left_over(past, known)
+    share = min(_screening_share(known, len(triples)), MOST_SCREEN * share)
     domain = known.axes(LEVEL)
     every = tuple(range(len(domain)))
     codes = np.empty(model.codes.shape, np.min_scalar_type(max(domain.shape) - 1), order="F")
@@ -230,7 +156,7 @@ def _screen(
     for triple, likely, square in zip(triples, expected, squares, strict=True):
         chance = explained_by_chance(likely, square)
         pairs = itertools.combinations(triple, 2)
-        explained.append(math.sqrt(chance**2 + sum(left_over.get(pair, 0.0) ** 2 for pair in pairs)))
+        explained.append(math.sqrt(chance**2 + sum(errors.get(pair, 0.0) ** 2 for pair in pairs)))
     said = energies(
         found.answers, np.array(explained), found.stddev, total=known.total, columns=len(domain), order=3
     )  # fmt: skip
@@ -244,7 +170,7 @@ def _screen(
     return Screening(candidates, replace(known, left=left))
 
 
-def left_over(candidates: Sequence[Candidate], batch: Batch, known: Knowledge) -> dict[Clique, float]:
+def left_over(past: Sequence[Candidate], known: Knowledge) -> dict[Clique, float]:
     """Return, for each pair, the L1 error in rows that remains in its table over the merged bins of triples.
 
     The error of a measured pair is its noise, summed within merged bins.  The error of any other pair is the distance
@@ -252,24 +178,18 @@ def left_over(candidates: Sequence[Candidate], batch: Batch, known: Knowledge) -
 
     Parameters
     ----------
-    candidates
-        The candidates, with their noisy scores.
-    batch
-        The batch of pairs that was measured.
+    past
+        The candidates of earlier rounds, as they are now.
     known
         The plan's state, with the merge level of triples.
     """
     shape = known.axes(LEVEL).shape
     found: dict[Clique, float] = {}
-    for one in candidates:
-        if len(one.clique) != 2:
-            continue
-        if one in batch:
-            stddev = known.left.table_stddev(batch.shares[one.clique]) * one.noise
-            cells = one.cells(stddev / one.noise)
-            found[one.clique] = (
-                MEAN_ABS * stddev * math.sqrt(cells * min(cells, math.prod(shape[j] for j in one.clique)))
-            )
-        elif one.clique not in batch.shares and one.level == 0:
-            found[one.clique] = SEEN * one.relation.expected
+    for one in (one for one in past if len(one.clique) == 2):
+        if one.known > 0:
+            cells = float(((one.variances * one.known) ** 1.5).sum())
+            merged = min(cells, math.prod(shape[j] for j in one.clique))
+            found[one.clique] = MEAN_ABS * math.sqrt(cells * merged / one.known)
+        elif one.level == 0:
+            found.setdefault(one.clique, SEEN * one.relation.expected)
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence, Set as AbstractSet
+from collections.abc import Iterable, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -282,10 +282,10 @@ class Knowledge:
         found = [self.coarser[level - 1].axes[j].groups_of(self.domain.axes[j]) for j in clique]
         return tuple(groups for groups in found if groups is not None)
 
-    def with_cliques(self, *, tree: Mapping[Clique, float], off_tree: Mapping[Clique, float]) -> Knowledge:
+    def with_cliques(self, *, tree: Iterable[Clique], off_tree: Iterable[Clique]) -> Knowledge:
         """Return the state with more measured cliques marked as inside or outside of the junction tree.
 
-        Only the keys of the mappings are used; cliques marked before are not repeated.
+        Cliques marked before are not repeated.
         """
         return replace(
             self,

@@ -39,7 +39,7 @@ within 63 bits.
 """
 
 
-def measure_tables(known: Knowledge, account: Curator, batch: Batch, candidates: Sequence[Candidate]) -> Knowledge:
+def measure_tables(known: Knowledge, account: Curator, batch: Batch) -> Knowledge:
     """Measure every table of a batch, or its interaction only, with its own noise; return the plan's new state.
 
     The rows are read in at most two passes per merge level.  A candidate with ``noise`` below 1 is measured as an
@@ -53,16 +53,16 @@ def measure_tables(known: Knowledge, account: Curator, batch: Batch, candidates:
     account
         The curator that answers.
     batch
-        The tables and their shares.
-    candidates
-        The candidates that the batch was chosen from, with the counts that the model expected of each table.
+        The tables, with the counts that the model expected of each, and their shares.
     """
-    chosen = {candidate.clique: candidate for candidate in candidates if candidate in batch}
     for level in range(1 + len(known.coarser)):
-        ours = [chosen[clique] for clique in batch.shares if chosen[clique].level == level]
+        ours = [one for one in batch.shares if one.level == level]
         known = _measure_marginals(known, account, batch, [one for one in ours if one.noise >= 1])
         known = _measure_interactions_only(known, account, batch, [one for one in ours if one.noise < 1])
-    return known.with_cliques(tree=batch.tree, off_tree=batch.off_tree)
+    inside = [one.clique for one in batch.shares if one.clique in batch.tree]
+    return known.with_cliques(
+        tree=inside, off_tree=[one.clique for one in batch.shares if one.clique not in batch.tree]
+    )
 
 
 def _measure_marginals(known: Knowledge, account: Curator, batch: Batch, chosen: Sequence[Candidate]) -> Knowledge:
@@ -75,7 +75,7 @@ def _measure_marginals(known: Knowledge, account: Curator, batch: Batch, chosen:
         return known
     level = chosen[0].level
     domain = known.axes(level)
-    shares = {one.clique: batch.shares[one.clique] for one in chosen}
+    shares = {one.clique: batch.shares[one] for one in chosen}
     step = f"marginals of several columns{_MERGED if level else ''}"
     known, tables = measure_each(known, account, domain, shares, step=step)
     for candidate, plain in zip(chosen, tables, strict=True):
@@ -117,7 +117,7 @@ def _measure_interactions_only(
     if not chosen:
         return known
     level = chosen[0].level
-    domain, shares = known.axes(level), {one.clique: batch.shares[one.clique] for one in chosen}
+    domain, shares = known.axes(level), {one.clique: batch.shares[one] for one in chosen}
     noise = {one.clique: known.left.table_stddev(shares[one.clique]) * one.noise for one in chosen}
     part, left = known.left.take(sum(shares.values()))
     queries = weighted_interactions(domain, noise)

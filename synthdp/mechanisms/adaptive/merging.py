@@ -5,76 +5,18 @@ Post-processing of noisy one-ways.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
-from functools import cache
+from collections.abc import Sequence
 
 import numpy as np
 
-from synthdp.arrays import Clique, FloatArray, IntArray
+from synthdp.arrays import FloatArray, IntArray
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
-from synthdp.mechanisms.adaptive.selection import Candidate
-from synthdp.queries.contingency import merged_cells
 
-MERGED, SEEN = 6, 0.85
-"""For weakly related pairs, each column has at most MERGED merged bins, so that its tables have fewer cells against the
-same noise.  Such a table shows about the fraction SEEN of the pair's L1 distance from the model.
-
-SEEN is .77 to .88 on Adult and hmeq at epsilon 1 and 10.  With a second and a third level, of four and of three merged
-bins, more pairs are measured, and strong relations get less (docs/benchmarks/planner.md)."""
-
-
-def as_interactions(candidates: Sequence[Candidate], noise: Callable[[Clique, int], float]) -> list[Candidate]:
-    """Return the candidates; each pair gets the noise of its planned measurement, an interaction or a whole table.
-
-    ``noise`` returns this noise for a pair and a merge level, as a multiple of the noise of a whole table of equal
-    cost.  It is below 1 for an interaction.  A pair with a column of one bin has no interaction and counts as a whole
-    table.
-    """
-    return [replace(one, noise=noise(one.clique, 0) or 1.0) if len(one.clique) == 2 else one for one in candidates]
-
-
-def with_merged(
-    candidates: Sequence[Candidate],
-    groups: Callable[[Clique, int], tuple[IntArray, ...]],
-    noise: Callable[[Clique, int], float],
-    measured: Iterable[Clique],
-) -> list[Candidate]:
-    """Return candidates, followed by the same pairs over merged bins, which are cheaper to measure.
-
-    Pairs already measured get no merged version, nor do pairs that merging does not shrink.  The score of a merged pair
-    is `SEEN` times the score of the unmerged pair, at no cost.  A smooth relation is nearly as large over few bins.
-
-    Parameters
-    ----------
-    candidates
-        The candidates, with their noisy scores.
-    groups
-        Returns the merged bin of each coarse bin, per column of a clique, at a merge level.
-    noise
-        Returns the noise of a pair's planned measurement at a merge level, as in `as_interactions`.
-    measured
-        Cliques whose tables were measured; pairs within them are left as they are.
-    """
-    known = {pair for clique in measured for pair in itertools.combinations(sorted(clique), 2)}
-    of = cache(lambda column: groups((column,), 1))  # a column is in many pairs
-    merged = []
-    for candidate in candidates:
-        if len(candidate.clique) != 2 or candidate.clique in known:
-            continue
-        cells = merged_cells([each for column in candidate.clique for each in of(column)])
-        loudness = noise(candidate.clique, 1)
-        if cells.max() + 1 >= len(candidate.expected) or loudness == 0:  # 0: a column has one merged bin
-            continue
-        expected = np.bincount(cells, weights=candidate.expected).astype(np.float64)
-        relation = candidate.relation._replace(distance=SEEN * candidate.relation.distance)
-        margins = np.bincount(cells, weights=np.broadcast_to(candidate.margins, cells.shape)).astype(np.float64)
-        merged.append(
-            replace(candidate, relation=relation, expected=expected, level=1, margins=margins, noise=loudness)
-        )
-    return [*candidates, *merged]
+MERGED = 6
+"""For weakly related pairs, each column has at most this many merged bins, so that its tables have fewer cells against the
+same noise.  With a second and a third level, of four and of three merged bins, more pairs are measured, and strong relations
+get less (docs/benchmarks/planner.md)."""
 
 
 def merged_domain(domain: Domain, margins: Sequence[FloatArray]) -> Domain:

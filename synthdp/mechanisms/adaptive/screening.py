@@ -6,21 +6,23 @@ import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
-from synthdp.arrays import Clique, Codes, FloatArray, IntArray
+from synthdp.arrays import Clique, FloatArray, IntArray
 from synthdp.curator import Curator
+from synthdp.distribution.explicit import Explicit
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.energies import energies, explained_by_chance
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.selection import MAX_TRIPLES, Candidate
 from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.workload import Workload
-from synthdp.queries.contingency import table_size
+from synthdp.queries.contingency import merged_cells, table_size
 from synthdp.queries.distances import MarginalDistances
-from synthdp.queries.marginals import Marginals
+from synthdp.queries.marginals import Marginals, weighted_tables
 
 DENOMINATOR = 256
 """Expected counts are rounded to multiples of 1 / DENOMINATOR rows, so that scores are whole numbers, as exact noise
@@ -40,6 +42,11 @@ time and memory."""
 LEAST_EXPECTED = 0.02
 """Least expected count, in rows, of a cell in which no row drawn from the model lies.  The cell is rare, not
 impossible.  A numerical tolerance."""
+
+
+SEEN = 0.85
+"""A table over merged bins shows about this fraction of a pair's L1 distance from the model.  Measured: .77 to .88 on Adult
+and hmeq at epsilon 1 and 10."""
 
 
 class Screening(NamedTuple):
@@ -115,38 +122,37 @@ def variance_of_product(
 
 
 def screen_against_model(
-    known: Knowledge, account: Curator, workload: Workload, *, share: float, sample: Codes
+    known: Knowledge, account: Curator, workload: Workload, *, share: float, model: Explicit
 ) -> Screening:
-    """Score pairs and, if few enough, triples by the noisy L1 distance of their tables from rows drawn from a model.
+    """Score unmeasured pairs and, if few enough, triples by the noisy L1 distance of their tables from a model.
 
     Returns the tables as candidates, with the relation estimated from their scores, and the plan's state after the
-    cost.  Costs ``share`` of the whole budget, for the curator's neighbours, unless no candidate has weight.
+    cost.  Costs ``share`` of the whole budget, for the curator's neighbours, unless there is no candidate.
 
     Parameters
     ----------
     known, account, workload, share
         As in `screen_against_independence`.
-    sample
-        (m, d) coarse bins of m rows drawn from the model.
+    model
+        Weighted rows of the model fitted so far.
     """
     shape = known.domain.shape
     ways = [2, 3] if math.comb(len(shape), 3) <= MAX_TRIPLES else [2]
-    cliques = [c for way in ways for c in itertools.combinations(range(len(shape)), way)]
+    done = [*(table.clique for table in known.tables), *(effect.clique for effect in known.effects)]
+    measured = {inside for clique in done for way in ways for inside in itertools.combinations(sorted(clique), way)}
+    cliques = [c for way in ways for c in itertools.combinations(range(len(shape)), way) if c not in measured]
     cliques = [c for c in cliques if table_size(shape, c) <= MAX_CELLS and workload.weight(c) > 0]
     if not cliques:
         return Screening([], known)
-    ratio = max(known.total, 1.0) / len(sample)
-    tables = Marginals(known.domain, tuple(cliques))
+    weights = model.weights * (max(known.total, 1.0) / model.weights.sum())
     out_of_domain = known.out_of_domain
-    modelled = (
-        out_of_domain.add(counts * ratio, clique)
-        for clique, counts in zip(cliques, tables.split(tables.sums(sample)), strict=True)
-    )
+    counts = weighted_tables(model.codes, shape, cliques, weights)
+    modelled = (out_of_domain.add(one, clique) for clique, one in zip(cliques, counts, strict=True))
+    tables = Marginals(known.domain, tuple(cliques))
     found, expected, left = distances_from(
         known, account, tables, modelled, share=share, step="screening against the model"
     )
-    done = [*(table.clique for table in known.tables), *(effect.clique for effect in known.effects)]
-    measured = {inside for clique in done for way in ways for inside in itertools.combinations(sorted(clique), way)}
+    ratio = float(weights @ weights / weights.sum())  # variance of a cell of the model, per row
     candidates = []
     for order in ways:
         some = [i for i, clique in enumerate(cliques) if len(clique) == order]
@@ -158,7 +164,6 @@ def screen_against_model(
                 one,
                 np.maximum(expected[i], LEAST_EXPECTED, out=expected[i]),  # in place: a table may have 200 000 cells
                 workload.weight(cliques[i]),
-                fresh=cliques[i] not in measured,
             )
             for i, one in zip(some, said, strict=True)
         ]
@@ -195,3 +200,40 @@ def _rounded(tables: Marginals, expected: Iterable[FloatArray]) -> IntArray:
     for part, table in zip(tables.split(whole), expected, strict=True):
         part[:] = np.rint(table * DENOMINATOR)
     return whole
+
+
+def with_noise(candidates: Sequence[Candidate], known: Knowledge, *, merged: bool) -> list[Candidate]:
+    """Return candidates with the noise of their planned measurement, and pairs over merged bins, too, if ``merged``.
+
+    A pair over merged bins is cheaper to measure.  Its score is `SEEN` times the score of the unmerged pair, at no
+    cost, as a smooth relation is nearly as large over few bins.  Pairs that merging does not shrink have no such
+    version.
+
+    Parameters
+    ----------
+    candidates
+        The candidates, with their noisy scores.
+    known
+        The plan's state, with the merged bins.
+    merged
+        Whether pairs over merged bins may be measured now.
+    """
+    of = cache(lambda column: known.groups((column,), 1))  # a column is in many pairs
+    found = []
+    for one in candidates:
+        if len(one.clique) != 2 or one.known > 0 or one.level > 0:
+            found.append(one)
+            continue
+        found.append(replace(one, noise=known.noise_of_pair(one.clique, 0) or 1.0))
+        noise = known.noise_of_pair(one.clique, 1)
+        if not merged or noise == 0:  # 0: a column has one merged bin
+            continue
+        cells = merged_cells([each for column in one.clique for each in of(column)])
+        if cells.max() + 1 < len(one.expected):
+            expected, margins = (
+                np.bincount(cells, weights=np.broadcast_to(some, cells.shape)).astype(np.float64)
+                for some in (one.expected, one.margins)
+            )
+            relation = one.relation._replace(distance=SEEN * one.relation.distance)
+            found.append(replace(one, relation=relation, expected=expected, level=1, margins=margins, noise=noise))
+    return found

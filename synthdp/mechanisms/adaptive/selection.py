@@ -1,33 +1,25 @@
 """Which tables, such as pairs of columns, to measure next, and how precisely: post-processing of noisy scores.
 
-`AdaptiveMarginals._learn` uses this module unless `Optimum.pays`, the table is wide, or it has places.
-
-A candidate's gain is the present error of the model on its table, less the error that noise would leave.  The batch
-with the largest total gain is chosen, within the junction tree's limit of cells.
+Everything that could be measured is one list of candidates, with one unit of gain: the rows by which the model's error
+falls.  A candidate's gain grows with its share of the budget, ever more slowly.  So the budget is divided among all
+candidates at equal slopes, and a candidate whose first row of gain costs more than the others' next one gets nothing.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from synthdp.arrays import MEAN_ABS, BoolArray, Clique, FloatArray, IntArray
+from synthdp.arrays import MEAN_ABS, Clique, FloatArray
 from synthdp.checks import check_number, check_whole
 from synthdp.distribution.junction_tree import TreePlanner
 from synthdp.mechanisms.adaptive.energies import EstimatedRelation
 from synthdp.mechanisms.allocation import BudgetAllocation
-
-BATCHES = (1, 2, 3, 4, 6, 8, 11, 16, 22, 32, 45, 64, 100)
-"""Numbers of tables per batch that are tried for the largest total gain.  Steps of about √2 are a tolerance, as shares
-of the budget adapt within a batch."""
-
-PARTS = (1.0, 0.85, 0.7, 0.5, 0.35, 0.2, 0.1, 0.05)
-"""Fractions of a round's budget that are tried for a batch, if the rest could gain something elsewhere (in the one-way
-histograms).  A tolerance."""
 
 SHOWN = 0.7
 """Assumed reduction of a pair's error, in rows, for each row of distance that its table over merged bins removes.  It is
@@ -35,20 +27,12 @@ below 1 as nothing changes within merged bins.  A smaller value measures fewer p
 merged groups leave .3 to .5 of a pair's distance, in the median, on Adult and hmeq at epsilon .1 to 10.  Tuned: half and
 twice of it change the three-way error of five tables by +.7 and +.3 % (docs/benchmarks/constants.md)."""
 
-PAST = 0.97
-"""Larger batches are no longer tried once a batch gains less than this fraction of the best gain.  A tolerance that
-saves time."""
-
-DIVISIONS = 2
-"""Iterations in which a batch's budget is divided among its tables, each by the slopes of gains at the shares before.
-A tolerance: no other division gains 1 % more."""
+DIVISIONS, LEAST_TOLD = 20, 0.02
+"""Iterations in which a share of the budget is divided among candidates, each by the slopes of gains at the shares before;
+and the fraction of the variance that an answer must explain in some cell.  Tolerances."""
 
 MAX_TRIPLES = 3000
 """Tables of three columns are candidates if there are at most this many.  A safety limit of time."""
-
-FEW_CELLS = 4096
-"""Candidates of at most this many cells are evaluated in one vectorized call, larger candidates one by one.  A safety
-limit of memory."""
 
 MAX_REJECTIONS = 40
 """Most candidates that are tried for the junction tree without finding room there or among the tables outside of it.
@@ -83,8 +67,8 @@ class Candidate:
     margins
         Variance of the expected counts by errors of the model's margins, (cells,) or one number, in squared rows.  A
         whole table corrects these errors, an interaction does not.
-    fresh
-        Whether no measured table contains this one, so that its chance deviations are not in the model.
+    known
+        Precision (1 / variance of the noise) with which the table was measured before; 0 if it was not.
     """
 
     clique: Clique
@@ -94,15 +78,15 @@ class Candidate:
     level: int = 0
     noise: float = 1.0
     margins: FloatArray | float = 0.0
-    fresh: bool = True
+    known: float = 0.0
 
     @property
     def beside(self) -> bool:
-        """Whether only the interaction of three columns over merged bins would be measured.
+        """Whether the candidate is planned in addition to other tables, and takes no room in the junction tree.
 
-        Such a candidate is planned outside of the junction tree, in addition to the other tables.
+        It is then a table that was measured before, or the interaction of three columns over merged bins.
         """
-        return len(self.clique) > 2 and self.level > 0
+        return self.known > 0 or (len(self.clique) > 2 and self.level > 0)
 
     @property
     def counts(self) -> float:
@@ -115,22 +99,14 @@ class Candidate:
 
     @cached_property
     def variances(self) -> FloatArray:
-        """(cells,) mean squared difference of the data's table from the expected table, in squared rows, if related.
+        """(cells,) mean squared error of the model's table before this measurement, in squared rows, if related.
 
-        The relation moves each cell in proportion to its expected count.  Chance is added if the candidate is
-        ``fresh``, and the errors of margins if the whole table is measured.
+        The relation moves each cell in proportion to its expected count.  Chance adds to it, and so do the errors of
+        margins if the whole table is measured.  An earlier measurement has removed a part.
         """
         related = self.relation.distance / (MEAN_ABS * max(float(self.expected.sum()), 1e-300)) * self.expected
-        more = (self.expected if self.fresh else 0.0) + (self.margins if self.noise >= 1 else 0.0)
-        return np.asarray(related**2 + more, np.float64)
-
-    def kept(self, stddev: float) -> FloatArray:
-        """(cells,) error that remains in each cell, as a fraction of its noise, if a table's noise is ``stddev`` rows.
-
-        A cell has a deviation of variance v and an answer with noise q.  The best linear estimate leaves a squared
-        error of v q^2 / (v + q^2).  So the remaining error is q times the root of v / (v + q^2); that root is returned.
-        """
-        return np.sqrt(self.variances / (self.variances + (stddev * self.noise) ** 2))
+        whole = related**2 + self.expected + (self.margins if self.noise >= 1 else 0.0)
+        return np.asarray(whole / (1 + whole * self.known), np.float64)
 
     def pays(self, stddev: float) -> bool:
         """Return whether noise of ``stddev`` rows would hide less than the table's present error.
@@ -140,12 +116,15 @@ class Candidate:
         hidden = np.minimum(MEAN_ABS * stddev * self.noise, self.expected).sum()
         return bool(MEAN_ABS * np.sqrt(self.variances).sum() > hidden)
 
-    def cells(self, stddev: float) -> float:
-        """Return the effective number of cells that noise of ``stddev`` rows affects, by which budget is divided.
+    def left(self, stddev: float) -> FloatArray:
+        """(cells,) root mean squared error of synthetic rows, in rows, if a table's noise is ``stddev`` rows.
 
-        The number is the slope of the remaining error, summed over cells, in the noise.
+        A cell has a deviation of variance v and an answer with noise q.  The best linear estimate leaves a squared
+        error of v q^2 / (v + q^2).  Chance in the drawn rows adds the expected count.  So what is measured below this
+        chance hardly gains.
         """
-        return float((self.kept(stddev) ** 3).sum())
+        noise = (stddev * self.noise) ** -2
+        return np.sqrt(self.variances / (1 + self.variances * noise) + self.expected)
 
     def gain(self, stddev: float) -> float:
         """Return the mean decrease of the table's L1 error by measuring it, in rows, times `counts`.
@@ -157,83 +136,11 @@ class Candidate:
         stddev
             Noise of a table, in rows, > 0.
         """
-        left = self.kept(stddev) * stddev * self.noise
-        gain = MEAN_ABS * float((np.sqrt(self.variances) - left).sum())
-        return self.counts * gain
+        return self.counts * MEAN_ABS * float((self.left(math.inf) - self.left(stddev)).sum())
 
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Together:
-    """Arrays over many candidates at once, so that gains of small candidates are computed in one vectorized step.
-
-    Parameters
-    ----------
-    candidates
-        All candidates.
-    large
-        Positions of the candidates with more than `FEW_CELLS` cells, which are evaluated one by one.
-    small, starts
-        (small,) positions of the other candidates, and the first cell of each in the joint arrays.
-    variances, roots, expected, noise
-        (all cells,) variances, their square roots and expected counts, as in `Candidate`, and the ``noise`` of each
-        cell's candidate.
-    counts
-        (small,) `Candidate.counts` of the small candidates.
-    """
-
-    candidates: Sequence[Candidate]
-    large: list[int]
-    small: IntArray
-    starts: IntArray
-    variances: FloatArray
-    roots: FloatArray
-    expected: FloatArray
-    noise: FloatArray
-    counts: FloatArray
-
-    @classmethod
-    def of(cls, candidates: Sequence[Candidate]) -> _Together:
-        """Return the arrays of candidates: the cells of small candidates one after the other, and a list of large ones."""
-        small = [i for i, one in enumerate(candidates) if 0 < len(one.expected) <= FEW_CELLS]
-        some = [candidates[i] for i in small]
-        sizes = np.array([len(one.expected) for one in some], np.int64)
-        variances = np.concatenate([np.zeros(0), *(one.variances for one in some)])
-        return cls(
-            candidates=candidates,
-            large=sorted({*range(len(candidates))} - {*small}),
-            small=np.array(small, np.int64),
-            starts=np.cumsum(sizes) - sizes,
-            variances=variances,
-            roots=np.sqrt(variances),
-            expected=np.concatenate([np.zeros(0), *(one.expected for one in some)]),
-            noise=np.repeat([float(one.noise) for one in some], sizes),
-            counts=np.array([one.counts for one in some], np.float64),
-        )
-
-    def gains(self, stddev: float) -> FloatArray:
-        """Return the gain of each candidate at noise ``stddev``, (candidates,): the weighted L1 error saved, in rows.
-
-        Large candidates are evaluated one by one, by `Candidate.gain`.  The cells of all others are summed at once,
-        which takes less time.
-        """
-        found = np.zeros(len(self.candidates))
-        found[self.large] = [self.candidates[i].gain(stddev) for i in self.large]
-        noise = stddev * self.noise
-        left = np.sqrt(self.variances / (self.variances + noise**2)) * noise
-        found[self.small] = self.counts * MEAN_ABS * self._sums(self.roots - left)
-        return found
-
-    def pay(self, stddev: float) -> BoolArray:
-        """Return which candidates pay, (candidates,): noise of ``stddev`` rows hides less than their present error."""
-        found = np.zeros(len(self.candidates), bool)
-        found[self.large] = [self.candidates[i].pays(stddev) for i in self.large]
-        hidden = np.minimum(MEAN_ABS * stddev * self.noise, self.expected)
-        found[self.small] = MEAN_ABS * self._sums(self.roots) > self._sums(hidden)
-        return found
-
-    def _sums(self, cells: FloatArray) -> FloatArray:
-        """Return the sum of ``cells``, (all cells,), over each small candidate, (small,), computed in one step."""
-        return np.asarray(np.add.reduceat(cells, self.starts) if len(cells) else np.zeros(0), np.float64)
+    def measured(self, stddev: float) -> Candidate:
+        """Return the candidate after it was measured with a table's noise of ``stddev`` rows: what is left to gain."""
+        return replace(self, known=self.known + (stddev * self.noise) ** -2)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -242,33 +149,20 @@ class Batch:
 
     Parameters
     ----------
+    shares
+        Share of the whole budget for each candidate.
     tree
-        Share of the whole budget for each clique that joins the junction tree.
-    off_tree
-        Share of the whole budget for each clique outside of the junction tree.
-    gain
-        Expected decrease of the weighted L1 error, in rows.
-    levels
-        Merge level of each clique whose table is over merged bins.
+        Cliques among them that join the junction tree; the others are fitted outside of it.
     """
 
-    tree: Mapping[Clique, float]
-    off_tree: Mapping[Clique, float]
-    gain: float
-    levels: Mapping[Clique, int] = field(default_factory=dict)
+    shares: Mapping[Candidate, float]
+    tree: frozenset[Clique] = frozenset()
 
-    @property
-    def shares(self) -> dict[Clique, float]:
-        """The share of the whole budget for each clique, inside and outside of the junction tree."""
-        return {**self.tree, **self.off_tree}
-
-    def __contains__(self, candidate: Candidate) -> bool:
-        return candidate.clique in self.shares and self.levels.get(candidate.clique, 0) == candidate.level
-
-    def times(self, part: float) -> Batch:
-        """Return the same tables with every share multiplied by ``part``, so that some of the budget is held back."""
-        tree, off_tree = ({c: part * share for c, share in some.items()} for some in (self.tree, self.off_tree))
-        return replace(self, tree=tree, off_tree=off_tree)
+    def after(self, candidates: Sequence[Candidate], budget: BudgetAllocation) -> list[Candidate]:
+        """Return candidates after the batch was measured: with what is left to gain from each, tables measured first."""
+        done = [one.measured(budget.table_stddev(share)) for one, share in self.shares.items()]
+        cliques = {one.clique for one in done}
+        return [*done, *(one for one in candidates if one.clique not in cliques)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -307,13 +201,11 @@ class Planner:
         share: float,
         base: Sequence[Clique],
         shape: Sequence[int],
-        beside: Callable[[float], float] = lambda _: 0.0,
     ) -> Batch:
         """Choose the batch of candidates with the largest expected gain, and divide a share of the budget among them.
 
-        A part of the share is not spent if it would gain more elsewhere (``beside``).  A pair over coarse bins that is
-        also a candidate over merged bins is chosen only if it `pays`: else the merged bins show its relation under less
-        noise.
+        A table over coarse bins that is also a candidate over merged bins is chosen only if it `pays`: else the merged
+        bins show its relation under less noise.
 
         Parameters
         ----------
@@ -327,39 +219,26 @@ class Planner:
             Cliques that are in the junction tree already.
         shape
             Number of coarse bins of each column.
-        beside
-            Function from a share to its gain elsewhere, in rows.
         """
-        planner = TreePlanner(shape)
-        candidates = [candidate for candidate in candidates if candidate.relation.expected > 0]
-        coarser = {candidate.clique for candidate in candidates if candidate.level}
-        finest = np.array([not one.level and one.clique in coarser for one in candidates], bool)
-        together = _Together.of(candidates)
-        best: tuple[float, list[Candidate], list[float], int] = (0.0, [], [], 0)
-        most = min(self.max_batch, len(candidates))
-        for size in [*(one for one in BATCHES if one < most), *[most] * (most > 0)]:
-            stddev = budget.table_stddev(share / size)
-            gains = together.gains(stddev)
-            gains[finest & ~together.pay(stddev)] = 0.0
-            tree, off_tree = self._choose(candidates, gains, size, base, planner)
-            chosen = [candidates[i] for i in tree + off_tree]
-            shares, gain = divided(chosen, budget, share)
-            if gain > best[0]:
-                best = (gain, chosen, shares, len(tree))
-            if len(chosen) < size - 3 or gain < PAST * best[0]:
-                break  # larger batches only add noise
-        gain, chosen, shares, inside = best
-        part = 1.0
-        if (other := beside(share)) > 0:
-            for less in PARTS:
-                some, found = divided(chosen, budget, less * share)
-                if found + beside((1 - less) * share) > gain:
-                    gain, part, shares = found + beside((1 - less) * share), less, some
-        if not chosen or gain < other:
-            return Batch({}, {}, 0.0)
-        priced = [(candidate.clique, one) for candidate, one in zip(chosen, shares, strict=True)]
-        levels = {candidate.clique: candidate.level for candidate in chosen if candidate.level}
-        return Batch(dict(priced[:inside]), dict(priced[inside:]), gain - beside((1 - part) * share), levels)
+        candidates = [one for one in candidates if one.relation.expected > 0]
+        if not candidates or self.max_batch == 0:
+            return Batch({})
+        even = budget.table_stddev(share / min(len(candidates), self.max_batch))
+        gains = {one: one.gain(even) for one in candidates}
+        order = sorted(candidates, key=gains.__getitem__)[-2 * self.max_batch :]  # more would take time
+        best = list({(one.clique, len(one.clique) < 3 and one.level): one for one in order}.values())
+        merged = {one.clique: one for one in best if one.level and not one.beside}
+        finest = merged | {one.clique: one for one in best if merged.get(one.clique) is not one}
+        shares = divided(list(finest.values()), budget, share)
+        some = [
+            one if part > 0 and one.pays(budget.table_stddev(part)) else merged.get(one.clique, one)
+            for one, part in shares.items()
+        ]
+        shares = divided(some, budget, share)
+        gains = {one: one.gain(budget.table_stddev(part)) for one, part in shares.items() if part > 0}
+        tree, off_tree = self._placed(sorted(gains, key=lambda one: (one.level, -gains[one])), base, TreePlanner(shape))
+        found = {one: part for one, part in divided([*tree, *off_tree], budget, share).items() if part > 0}
+        return Batch(found, frozenset(one.clique for one in tree))
 
     def choose_with_rest(
         self,
@@ -389,85 +268,64 @@ class Planner:
         first = self.choose_next_tables(ours, budget, share=(1 - KEPT) * share, base=base, shape=shape)
         left = share - sum(first.shares.values())
         second = self.choose_next_tables(rest, budget, share=left, base=[*base, *first.tree], shape=shape)
-        return Batch(
-            {**first.tree, **second.tree}, {**first.off_tree, **second.off_tree}, first.gain + second.gain,
-            {**first.levels, **second.levels},
-        )  # fmt: skip
+        return Batch({**first.shares, **second.shares}, first.tree | second.tree)
 
-    def _choose(
-        self,
-        candidates: Sequence[Candidate],
-        gains: FloatArray,
-        size: int,
-        base: Sequence[Clique],
-        planner: TreePlanner,
-    ) -> tuple[list[int], list[int]]:
-        """Return positions of up to ``size`` candidates of positive gain, inside and outside of the tree.
+    def _placed(
+        self, candidates: Sequence[Candidate], base: Sequence[Clique], planner: TreePlanner
+    ) -> tuple[list[Candidate], list[Candidate]]:
+        """Return the first candidates that find room, inside and outside of the tree, at most ``max_batch``.
 
-        No two of them share two columns, except triples over merged bins.  Those of larger gain come first, and tables
-        over coarse bins before tables over merged bins.
+        No two of them share two columns, except candidates that are `beside` other tables.
         """
-        tree: list[int] = []
-        off_tree: list[int] = []
-        taken = list(base)
-        paired: set[Clique] = set()
-        rejections = 0
-        order = [i for i in np.argsort(-gains, kind="stable").tolist() if gains[i] > 0]
-        for i in sorted(order, key=lambda i: candidates[i].level):
-            clique = candidates[i].clique
-            if len(tree) + len(off_tree) >= size:
+        tree: list[Candidate] = []
+        off_tree: list[Candidate] = []
+        taken, paired, rejections = list(base), set[Clique](), 0
+        for one in candidates:
+            if len(tree) + len(off_tree) >= self.max_batch:
                 break
-            if candidates[i].beside:
-                if len(off_tree) < self.max_off_tree:
-                    off_tree.append(i)
-                    paired |= set(itertools.combinations(sorted(clique), 2))
-                continue
-            pairs = set(itertools.combinations(sorted(clique), 2))
-            if pairs & paired:
-                continue
-            if rejections < MAX_REJECTIONS and planner.cells([*taken, clique]) <= self.tree_cells:
-                tree.append(i)
-                taken.append(clique)
-            elif len(off_tree) < self.max_off_tree:
-                off_tree.append(i)
-            else:
+            pairs = set(itertools.combinations(sorted(one.clique), 2))
+            if not one.beside:
+                if pairs & paired:
+                    continue
+                if rejections < MAX_REJECTIONS and planner.cells([*taken, one.clique]) <= self.tree_cells:
+                    tree.append(one)
+                    taken.append(one.clique)
+                    paired |= pairs
+                    continue
                 rejections += 1
-                continue
-            paired |= pairs
+            if one.known > 0 or len(off_tree) < self.max_off_tree:
+                off_tree.append(one)
+                paired |= pairs
         return tree, off_tree
 
 
-def divided(chosen: Sequence[Candidate], budget: BudgetAllocation, share: float) -> tuple[list[float], float]:
-    """Divide a share of the budget among tables for the largest total gain; return the shares and the gain, in rows.
+def divided(candidates: Sequence[Candidate], budget: BudgetAllocation, share: float) -> dict[Candidate, float]:
+    """Divide a share of the budget among tables for the largest total gain; 0 for tables that others outbid.
 
-    The gain is the decrease of L1 errors, weighted by `Candidate.counts`.
+    Each candidate's share follows the slope of its gain at the share before, until the slopes are equal.
 
     Parameters
     ----------
-    chosen
-        The tables that are measured.
+    candidates
+        The tables that could be measured.
     budget
         The allocation, which maps a share to its noise; nothing is taken from it.
     share
         Share of the whole budget to divide, > 0.
     """
-    if not chosen:
-        return [], 0.0
-    variances = np.concatenate([one.variances for one in chosen])
-    sizes = np.array([len(one.variances) for one in chosen])
+    if not candidates:
+        return {}
+    variances = np.concatenate([one.variances for one in candidates])
+    expected = np.concatenate([one.expected for one in candidates])
+    sizes = np.array([len(one.variances) for one in candidates])
     starts = np.cumsum(sizes) - sizes
-    counts, noise = (np.array([getattr(one, name) for one in chosen]) for name in ("counts", "noise"))
-    loud = budget.table_stddev(share)
-
-    def left(shares: Sequence[float]) -> tuple[FloatArray, FloatArray]:
-        """Return each table's noise, in rows, and each cell's remaining error, as a fraction of this noise."""
-        stddevs = noise * loud * (np.array(shares) / share) ** -budget.exponent
-        return stddevs, np.sqrt(variances / (variances + np.repeat(stddevs**2, sizes)))
-
-    shares = [share / len(chosen)] * len(chosen)
-    for _ in range(DIVISIONS):  # by the slopes of gains at the previous shares
-        cells = np.add.reduceat(left(shares)[1] ** 3, starts)
-        shares = budget.shares_of_least_noise(share, (counts * noise * np.maximum(cells, 1.0)).tolist())
-    stddevs, kept = left(shares)
-    gains = np.add.reduceat(np.sqrt(variances), starts) - stddevs * np.add.reduceat(kept, starts)
-    return shares, MEAN_ABS * float(counts @ gains)
+    counts, noise = (np.array([getattr(one, name) for one in candidates]) for name in ("counts", "noise"))
+    shares, loud = np.full(len(candidates), share / len(candidates)), noise * budget.table_stddev(share)
+    for _ in range(DIVISIONS):
+        with np.errstate(divide="ignore"):  # a share of 0 has infinite noise
+            squared = np.repeat((loud * (shares / share) ** -budget.exponent) ** 2, sizes)
+        told = variances / (variances + squared)
+        slopes = np.add.reduceat(told**2 / np.sqrt(told + expected / np.maximum(squared, 1e-300) + 1e-300), starts)
+        shares = np.array(budget.shares_of_least_noise(share, (counts * noise * slopes).tolist()))
+    shares[np.maximum.reduceat(told, starts) < LEAST_TOLD] = 0.0
+    return dict(zip(candidates, (shares * (share / shares.sum())).tolist(), strict=True))

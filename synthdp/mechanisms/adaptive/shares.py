@@ -16,19 +16,15 @@ five tables by 0 and 0 % (docs/benchmarks/constants.md).
 """
 
 
-ROUNDS = ([1.0], [0.7, 0.3])
-"""Fractions of the budget left after the one-ways for each round of measuring tables: one round, or two above
-`ROUND_SIGNAL`.  The scores of a second round are against a fitted model.  Tuned (ablation in docs/benchmarks/planner.md):
-half and twice of it change the three-way error of five tables by +3.6 and 0 % (docs/benchmarks/constants.md)."""
-
-ROUNDS_WITH_TRIPLES = [0.4, 0.6]
-"""Fractions of two rounds, in place of the entries of `ROUNDS`, if triples over merged bins may be measured in the
-second.  A larger second fraction finds more triples, but their scores are against a noisier model.  Tuned; not
-measured."""
+LATER = 0.3
+"""Fraction of the budget left after the one-ways for each round of measuring tables after the first.  The scores of a later
+round are against a fitted model.  A larger one leaves more for tables of three columns, and less for the first pairs.
+Tuned: half and one and a half of it change the three-way error of four tables at epsilon 5 and 10 by -.8 and -1.7 %
+(docs/benchmarks/planner.md)."""
 
 ROUND_SIGNAL = 7_500.0
 """Signal (rows / stddev of a table measured with the whole budget) above which there are two rounds.  With a higher
-limit, more tables have a single round.  Tuned with `ROUNDS`: half and twice of it change the three-way error of two
+limit, more tables have a single round.  Tuned: half and twice of it change the three-way error of two
 tables of many rows by 0 and -1.7 % (docs/benchmarks/constants.md)."""
 
 ONE_WAYS_KNOWN = 1_500.0
@@ -50,8 +46,13 @@ more on scores, and less on tables.  Tuned: half and twice of SCORE_NOISE change
 and +1.0 %; of MOST_SCREEN by +1.1 and +.5 %; of LOUDEST_SCORE by -.1 and 0 % (docs/benchmarks/constants.md)."""
 
 
-def parts_of_rounds(budget: BudgetAllocation, *, total: float, second_stage: float | None) -> list[float]:
-    """Return the fraction of the budget left after the one-ways for each round of measuring tables.
+def rounds_of(
+    budget: BudgetAllocation, *, total: float, second_stage: float | None, triples: bool = False, fitted: bool = False
+) -> list[tuple[str, float]]:
+    """Return the rounds of measuring tables: what scores are compared with, and the fraction of the budget for each.
+
+    Scores of the first round are against ``independence`` of all columns.  Later rounds score pairs and triples over
+    coarse bins against the fitted ``model``, and ``triples`` over merged bins.
 
     Parameters
     ----------
@@ -60,11 +61,16 @@ def parts_of_rounds(budget: BudgetAllocation, *, total: float, second_stage: flo
     total
         Estimated number of rows.
     second_stage
-        Fraction of the second round, 0 for none; ``None`` to decide by the signal.
+        Fraction for all later rounds, 0 for none; ``None`` to decide by the signal.
+    triples
+        Whether triples over merged bins may be measured.
+    fitted
+        Whether tables of several columns were measured already, so that the first round has a model.
     """
-    if second_stage is not None:
-        return [1 - second_stage, second_stage] if second_stage > 0 else [1.0]
-    return ROUNDS[signal(budget, total) > ROUND_SIGNAL]
+    again = signal(budget, total) > ROUND_SIGNAL if second_stage is None else second_stage > 0
+    later = ["model"] * (again and not fitted) + ["triples"] * (triples and second_stage != 0)
+    part = LATER * len(later) if second_stage is None else second_stage * bool(later)
+    return [("model" if fitted else "independence", 1 - part), *((one, part / len(later)) for one in later)]
 
 
 def signal(budget: BudgetAllocation, total: float) -> float:

@@ -12,6 +12,13 @@ with account._vault.turn() as table:
 """
 """What any stage of the planner could do wrong: count the rows in the groups of all columns."""
 
+_LEVELS = """
+for level in range(1 + len(known.coarser)):
+    ours = [one for one in batch.shares if one.level == level]
+    known = _measure_marginals(known, account, batch, [one for one in ours if one.noise >= 1])
+    known = _measure_interactions_only(known, account, batch, [one for one in ours if one.noise < 1])
+"""
+
 MUTATIONS = (
     Mutation(
         "groups are made for the exact number of rows",
@@ -53,21 +60,21 @@ with account._vault.turn() as table:
         "groups are merged by the real rows in them",
         "R8",
         "measure_tables",
-        "chosen = {candidate.clique: candidate for candidate in candidates if candidate in batch}",
+        _LEVELS,
         f"""{_EXACT}
 from synthdp.mechanisms.adaptive.merging import merged_domain
 known = replace(known, coarser=(merged_domain(known.domain, exact), *known.coarser[1:]))
-chosen = {{candidate.clique: candidate for candidate in candidates if candidate in batch}}
+{_LEVELS}
 """,
         (_ASKED,),
     ),
     Mutation(
         "groups of triples are merged by the real rows in them",
         "R8",
-        "measure_with_triples",
-        "known = _with_axes(known, workload, share=RESERVE * whole, tables=len(triples))",
+        "screen_triples",
+        "known = _with_axes(known, workload, share=share, tables=len(triples))",
         f"""{_EXACT}
-known = _with_axes(known, workload, share=RESERVE * whole, tables=len(triples))
+known = _with_axes(known, workload, share=share, tables=len(triples))
 made = []
 for axis, before, margin in zip(known.domain.axes, known.coarser[-1].axes, exact):
     of = merged_groups(axis, margin, before.size)
@@ -79,7 +86,7 @@ known = replace(known, coarser=(*known.coarser[:-1], Domain(tuple(made))))
     Mutation(
         "triples are compared with a model of the real number of rows",
         "R3, R8",
-        "coarse_triples._screen",
+        "screen_triples",
         "weights = model.weights * (known.total / model.weights.sum())",
         """
 with account._vault.turn() as table:
@@ -91,10 +98,10 @@ with account._vault.turn() as table:
         "a second round is compared with a model of the real number of rows",
         "R3, R8",
         "screen_against_model",
-        "ratio = max(known.total, 1.0) / len(sample)",
+        "weights = model.weights * (max(known.total, 1.0) / model.weights.sum())",
         """
 with account._vault.turn() as table:
-    ratio = max(float(table.rows()), 1.0) / len(sample)
+    weights = model.weights * (max(float(table.rows()), 1.0) / model.weights.sum())
 """,
         (_ASKED,),
     ),
@@ -234,7 +241,7 @@ self._table = X
     Mutation(
         "misfits join the last level",
         "–",
-        "coarsening.coarsen",
+        "column_groups.coarsen",
         "one_way.misfits > 0",
         "False",
         ("tests/contracts/test_misfits.py::test_levels_come_out_in_the_proportions_of_the_values_that_fit",),
@@ -548,7 +555,7 @@ if noise >= 1:
     Mutation(
         "noise makes heaps at the roundest numbers",
         "–",
-        "rounding.rounded",
+        "column_rounding.rounded",
         "np.abs(counts - held @ parts) > BEYOND * stddev",
         "np.abs(counts - held @ parts) > 0",
         ("tests/unit/mechanisms/adaptive/test_rounding.py::test_counts_that_noise_explains_change_nothing",),

@@ -1,5 +1,9 @@
 """Tables of merged groups: which groups, which pairs, and that a release with them is fitted, saved and answered whole."""
 
+import itertools
+import math
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,12 +14,14 @@ import synthdp as sd
 from synthdp.answers.bootstrap import Bootstrap
 from synthdp.answers.direct import GLSEstimates
 from synthdp.domain.axis import Axis
+from synthdp.domain.domain import Domain
 from synthdp.fit.consistency import centred
 from synthdp.fit.out_of_domain import merged_tables
 from synthdp.mechanisms.adaptive.energies import EstimatedRelation
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.measuring import measure_tables
-from synthdp.mechanisms.adaptive.merging import merged_groups, with_merged
+from synthdp.mechanisms.adaptive.merging import merged_groups
+from synthdp.mechanisms.adaptive.screening import with_noise
 from synthdp.mechanisms.adaptive.selection import Batch, Candidate, Planner
 from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.column_histograms import OneWayTree
@@ -99,19 +105,27 @@ def test_the_cells_of_a_coarser_axis_are_found_and_those_of_a_crossing_one_are_n
     assert coarse.groups_of(Axis("a", column, np.array([0, 4, 12]), np.array([0, 1, 2]))) is None
 
 
-def test_merged_candidates_are_pairs_that_were_not_measured_and_that_have_fewer_cells_so():
-    sizes = {(0, 1): 100, (0, 2): 20, (3, 4): 20, (1, 2): 20, (0, 1, 2): 500}
-    candidates = [Candidate(c, EstimatedRelation(0.0, 100.0), np.full(k, 5.0)) for c, k in sizes.items()]
-    groups = [np.arange(10) // 5, np.arange(10) // 2, np.arange(2), np.arange(10), np.arange(2)]
-    found = with_merged(
-        candidates, lambda clique, _: tuple(groups[j] for j in clique), lambda _, level: 0.5 / level, [(0, 1)]
-    )
-    assert found[: len(candidates)] == candidates
-    new = found[len(candidates) :]
-    assert [(candidate.clique, candidate.level) for candidate in new] == [((0, 2), 1), ((1, 2), 1)]
-    assert all(0 < candidate.relation.distance < 100.0 for candidate in new)
-    assert [candidate.noise for candidate in new] == [0.5, 0.5]
-    assert [candidate.expected.tolist() for candidate in new] == [[25.0] * 4, [10.0] * 10]
+def test_pairs_that_were_not_measured_and_have_fewer_cells_so_are_candidates_over_merged_bins_too():
+    known = columns_known(sd.Curator(table(), schema=SCHEMA, budget=sd.GaussianDP(2.0)))
+    pairs = list(itertools.combinations(range(4), 2))
+    cells = {
+        pair: [math.prod(domain.shape[j] for j in pair) for domain in (known.domain, known.coarser[0])]
+        for pair in pairs
+    }
+    candidates = [
+        Candidate(pair, EstimatedRelation(0.0, 100.0), np.full(whole, 5.0)) for pair, (whole, _) in cells.items()
+    ]
+    some = [candidates[0].measured(3.0), *candidates[1:]]
+    new = [one for one in with_noise(some, known, merged=True) if one.level]
+    smaller = [pair for pair, (whole, merged) in cells.items() if merged < whole]
+    assert len(smaller) > 1
+    assert [one.clique for one in new] == [pair for pair in smaller if pair != (0, 1)]
+    for one in new:
+        assert 0 < one.relation.distance < 100.0
+        assert one.noise == known.noise_of_pair(one.clique, 1)
+        assert len(one.expected) == cells[one.clique][1]
+        assert one.expected.sum() == pytest.approx(5.0 * cells[one.clique][0])
+    assert not any(one.level for one in with_noise(some, known, merged=False))
 
 
 @pytest.mark.parametrize("scale", [1.0, 0.05])
@@ -121,8 +135,7 @@ def test_a_pair_gets_one_table_the_whole_one_where_that_pays(scale):
     whole = Candidate((0, 1), EstimatedRelation(0.0, 4000.0), np.full(400, 25.0))
     merged = Candidate((0, 1), EstimatedRelation(0.0, 3400.0), np.full(36, 10_000 / 36), level=1)
     batch = Planner().choose_next_tables([whole, merged], budget, share=0.5, base=[], shape=(20, 20))
-    assert list(batch.shares) == [(0, 1)]
-    assert batch.levels == {1.0: {}, 0.05: {(0, 1): 1}}[scale]
+    assert list(batch.shares) == [{1.0: whole, 0.05: merged}[scale]]
 
 
 @pytest.mark.parametrize("budget", [sd.PureDP(400.0), sd.GaussianDP(200.0)], ids=str)
@@ -139,8 +152,7 @@ def test_a_merged_table_is_the_sum_of_the_whole_one_and_costs_what_the_batch_say
         )
         for c, domain in asked
     ]
-    batch = Batch({(0, 1): 0.05, (2, 3): 0.05}, {(1, 3): 0.05}, 1.0, {(0, 1): 1})
-    after = measure_tables(known, account, batch, candidates)
+    after = measure_tables(known, account, Batch(dict.fromkeys(candidates, 0.05), frozenset({(0, 1), (2, 3)})))
     assert after.left.share == pytest.approx(known.left.share - 0.15)
     assert [t.clique for t in after.tables] == [(2, 3), (1, 3)]
     (merged,) = after.merged
@@ -212,7 +224,7 @@ def test_interactions_alone_are_measured_where_noise_is_gaussian_and_no_column_h
 
 def test_less_noise_for_the_same_share_is_more_gain():
     loud, quiet = (
-        Candidate((0, 1), EstimatedRelation(0.0, 900.0), np.full(36, 50.0), level=1, noise=noise, fresh=False)
+        Candidate((0, 1), EstimatedRelation(0.0, 900.0), np.full(36, 50.0), level=1, noise=noise)
         for noise in (1.0, 0.5)
     )
     assert quiet.gain(30.0) == pytest.approx(loud.gain(15.0))
@@ -220,9 +232,12 @@ def test_less_noise_for_the_same_share_is_more_gain():
 
 
 def test_a_pair_of_which_one_column_has_one_group_left_is_no_candidate():
-    whole = Candidate((0, 1), EstimatedRelation(0.0, 100.0), np.full(100, 5.0))
-    groups = (np.zeros(10, int), np.arange(10) // 5)
-    assert with_merged([whole], lambda *_: groups, lambda *_: 0.0, []) == [whole]
+    known = columns_known(sd.Curator(table(), schema=SCHEMA, budget=sd.GaussianDP(2.0)))
+    first, *others = known.coarser[0].axes
+    single = first.merged(np.zeros(first.size, np.int64))
+    known = replace(known, coarser=(Domain((single, *others)),))
+    whole = Candidate((0, 1), EstimatedRelation(0.0, 100.0), np.full(math.prod(known.domain.shape[:2]), 5.0))
+    assert [one.level for one in with_noise([whole], known, merged=True)] == [0]
 
 
 @pytest.mark.parametrize(("mu", "alone"), [(0.01, False), (200.0, True)])

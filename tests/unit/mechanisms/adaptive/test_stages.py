@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from synthdp import AdaptiveMarginals, Continuous, Curator, GaussianDP, Integer, PureDP, Schema
+from synthdp.distribution.explicit import Explicit
 from synthdp.fit.listed_entropy import ListedEntropy
 from synthdp.fit.max_entropy import MaxEntropy
 from synthdp.fit.raking import Particles
@@ -52,13 +53,14 @@ def known(account):
 def one_batch(known, account):
     candidates, after = screen_against_independence(known, account, ALL, share=0.05)
     batch = Planner().choose_next_tables(candidates, after.left, share=0.2, base=[], shape=after.domain.shape)
-    return measure_tables(after, account, batch, candidates)
+    return measure_tables(after, account, batch)
 
 
 def second_batch(known, account):
     first = one_batch(known, account)
     sample = fit_tree(first, MaxEntropy()).sample(5000, np.random.default_rng(0))
-    return screen_against_model(first, account, ALL, share=0.1, sample=sample).known
+    model = Explicit(shape=first.domain.shape, codes=sample, weights=np.ones(len(sample)))
+    return screen_against_model(first, account, ALL, share=0.1, model=model).known
 
 
 STAGES = {
@@ -143,9 +145,9 @@ def test_where_scores_would_be_noise_alone_single_columns_get_everything():
 
 def test_a_repeated_clique_stays_once_in_the_tree_and_keeps_both_tables(known, account):
     candidates, after = screen_against_independence(known, account, ALL, share=0.05)
-    twice = Batch({(0, 1): 0.05}, {}, 1.0)
+    (one,) = [one for one in candidates if one.clique == (0, 1)]
     for _ in range(2):
-        after = measure_tables(after, account, twice, candidates)
+        after = measure_tables(after, account, Batch({one: 0.05}, frozenset({(0, 1)})))
     assert after.tree == ((0, 1),)
     assert [t.clique for t in after.tables] == [(0, 1), (0, 1)]
 
@@ -155,7 +157,8 @@ def test_nothing_that_matters_costs_nothing(known, account):
     candidates, after = screen_against_independence(known, account, none, share=0.05)
     assert candidates == []
     assert after is known
-    assert screen_against_model(known, account, Workload(weights=()), share=0.05, sample=np.zeros((9, 4), int))[0] == []
+    model = Explicit(shape=known.domain.shape, codes=np.zeros((9, 4), int), weights=np.ones(9))
+    assert screen_against_model(known, account, Workload(weights=()), share=0.05, model=model).candidates == []
 
 
 def test_the_fit_repeats_what_was_measured(known, account):
