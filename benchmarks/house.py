@@ -4,6 +4,7 @@
     python benchmarks/house.py --tree /tmp/old  # of another one, such as `git archive 8b1067a | tar -x -C /tmp/old`
     python benchmarks/house.py --way            # the files that a table goes through in a default fit, as it runs
     python benchmarks/house.py --load           # CPU seconds of synthdp.SyntheticRelease beyond its libraries
+    python benchmarks/house.py --same-features  # files and lines without the features of benchmarks/house_features.toml
 
 Imports are those anywhere in a file, inside of functions too; what is imported for types alone (`if TYPE_CHECKING`) is not
 counted.  Arrows between folders are of imports at the top of files.  Constants are counted by test_constants.py, and
@@ -32,8 +33,8 @@ SHORT = 70
 """Lines of a file that may be a part of another one."""
 
 
-def code_lines(text: str, tree: ast.Module) -> int:
-    """Lines that hold code: no docstring, no comment, no blank line."""
+def code_lines(text: str, tree: ast.Module) -> set[int]:
+    """Numbers of the lines that hold code: no docstring, no comment, no blank line."""
     texts = (node for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
     documents = {
         line
@@ -42,7 +43,7 @@ def code_lines(text: str, tree: ast.Module) -> int:
         for line in range(node.lineno, (node.end_lineno or 0) + 1)
     }
     tokens = (one for one in tokenize.generate_tokens(io.StringIO(text).readline) if one.type not in SILENT)
-    return len({line for one in tokens for line in range(one.start[0], one.end[0] + 1)} - documents)
+    return {line for one in tokens for line in range(one.start[0], one.end[0] + 1)} - documents
 
 
 def for_types(tree: ast.Module) -> set[int]:
@@ -136,7 +137,7 @@ def figures(root: Path) -> dict[str, object]:
         "files": len(modules),
         f"files under {SHORT} lines, without __init__": sum(lengths[name] < SHORT for name in inner),
         "files over 500 lines": sum(lengths[name] > 500 for name in inner),
-        "code lines": sum(code_lines(texts[name], trees[name]) for name in modules),
+        "code lines": sum(len(code_lines(texts[name], trees[name])) for name in modules),
         "modules with one importer": sum(importers[name] == 1 for name in inner),
         "arrows between files": len(arrows),
         "arrows between folders": len({(folder_of(a, modules), folder_of(b, modules)) for a, b in first
@@ -174,6 +175,56 @@ def asked_classes(package: Path) -> set[str]:
         if "bounds" in names and names & {"sums", "features", "key_totals", "k"}:
             found.add(name)
     return found
+
+
+def definition_of(tree: ast.Module, place: str) -> ast.stmt:
+    """The function or class of a file that is called so, such as `Curator.ask`."""
+    found: ast.Module | ast.ClassDef | ast.FunctionDef = tree
+    for name in place.split("."):
+        found = next(
+            node for node in found.body if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == name
+        )
+    assert not isinstance(found, ast.Module)
+    return found
+
+
+def same_features(root: Path) -> dict[str, object]:
+    """Files and lines of the features that an earlier tree had, too, and the others by feature.
+
+    A file is new if all of it is one new feature.  Of other files the lines of the listed definitions are taken away.
+    """
+    told = tomllib.loads((Path(__file__).parent / "house_features.toml").read_text(encoding="utf-8"))
+    package, by_feature = root / "synthdp", {}
+    lines = {
+        path: code_lines(text, ast.parse(text)) for path in package.rglob("*.py") for text in [path.read_text("utf-8")]
+    }
+    files, total = len(lines), sum(map(len, lines.values()))
+    for feature in told["feature"]:
+        seek = ["git", "grep", "-lE", feature["absent"]]
+        then, now = (
+            subprocess.run([*seek, *tree, "--", "synthdp/*.py"], cwd=ROOT, capture_output=True, text=True, check=False)
+            for tree in ([told["tree"]], [])
+        )
+        if then.stdout or then.stderr or not now.stdout:
+            raise SystemExit(f"{feature['name']}: old, or not here: {then.stdout}{then.stderr}")
+        modules = [package / f"{name.replace('.', '/')}.py" for name in feature.get("modules", ())]
+        new = [len(lines.pop(path)) for path in modules]
+        parts = 0
+        for module, place in (one.split(":") for one in feature.get("parts", ())):
+            path = package / f"{module.replace('.', '/')}.py"
+            path = path if path.exists() else path.with_suffix("") / "__init__.py"
+            node = definition_of(ast.parse(path.read_text(encoding="utf-8")), place)
+            rest = lines[path] - set(range(node.lineno, (node.end_lineno or 0) + 1))
+            parts += len(lines[path]) - len(rest)
+            lines[path] = rest
+        by_feature[feature["name"]] = f"{len(new)} files with {sum(new)} lines, {parts} lines of other files"
+    left = sum(map(len, lines.values()))
+    return {
+        f"files of the features that {told['tree']} had": f"{len(lines)} of {files}",
+        "code lines of them": f"{left} of {total}",
+        "new features": "",
+        **{f"  {name}": value for name, value in by_feature.items()},
+    }
 
 
 DEPTH = 3
@@ -249,8 +300,13 @@ def main() -> None:
     parser.add_argument("--tree", type=Path, default=ROOT)
     parser.add_argument("--way", action="store_true")
     parser.add_argument("--load", action="store_true")
+    parser.add_argument("--same-features", action="store_true")
     told = parser.parse_args()
-    for name, value in (way() if told.way else load() if told.load else figures(told.tree)).items():
+    counted = (
+        way() if told.way else load() if told.load
+        else same_features(told.tree) if told.same_features else figures(told.tree)
+    )  # fmt: skip
+    for name, value in counted.items():
         print(f"{name}: {value}")
 
 
