@@ -17,11 +17,10 @@ from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain, axis_of, domain_of, releasable_domain
 from synthdp.fit.averages import out_of_domain_terms
 from synthdp.queries.class_offsets import ClassOffsets, axis_of_offsets
-from synthdp.queries.composed import FittingRows, Stack, Subset, counted_apart
 from synthdp.queries.distances import MarginalDistances, PairDistances
 from synthdp.queries.interactions import Interactions
-from synthdp.queries.linear import CellQueries, Total
-from synthdp.queries.marginals import Marginals, all_cliques, one_ways
+from synthdp.queries.linear import CellQueries, FittingRows, Stack, Subset, Total
+from synthdp.queries.marginals import Marginals, all_cliques, counted_apart, one_ways
 from synthdp.queries.norms import Norms
 from synthdp.queries.products import ClippedProducts, PairProducts
 from synthdp.queries.protocol import LinearQueries, Statistic
@@ -47,7 +46,7 @@ from synthdp.works.polynomials.monomial_release import Monomials
 from synthdp.works.polynomials.parities import Parities
 from synthdp.works.polynomials.polynomial_families import AverageConjunctions
 from synthdp.works.smooth.chebyshev import AverageMoment, ChebyshevTensor, TensorWithMisfits
-from synthdp.works.smooth.practical import random_averages
+from synthdp.works.smooth.fitted_points import random_averages
 from synthdp.works.smooth.product import MomentOrders, moment_basis
 
 

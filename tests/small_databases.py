@@ -12,8 +12,8 @@ import pandas as pd
 import synthdp as sd
 from synthdp.curator.private_database import private_database
 from synthdp.domain.histories import Layout, Order
+from synthdp.mechanisms.related.asked_tables import count_groupings, grouping_of
 from synthdp.mechanisms.related.choosing import always, attributes, candidates, cells_of, one_way, triples, unusual
-from synthdp.mechanisms.related.groupings import count_groupings, grouping_of
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.person_tables import Kind, PersonTable
 

@@ -434,7 +434,7 @@ def in_periods(cell: Cell, seed: int) -> tuple[dict[str, float], str]:
 
 def period_of_choice() -> int:
     """Return the period in which tables are chosen again, as the package has it now."""
-    return int(importlib.import_module("synthdp.mechanisms.series_schedule").CHOSEN_AGAIN)
+    return int(importlib.import_module("synthdp.mechanisms.series_asked").CHOSEN_AGAIN)
 
 
 def with_bounds(cell: Cell, seed: int) -> tuple[dict[str, float], str]:

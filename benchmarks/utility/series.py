@@ -40,9 +40,8 @@ import synthdp as sd
 from synthdp.curator import open_series
 from synthdp.data import adult, adult_schema
 from synthdp.mechanisms.named import table_mechanism_named
-from synthdp.mechanisms.series_asked import ask, chosen_by_public
+from synthdp.mechanisms.series_asked import Stage, ask, chosen_by_public
 from synthdp.mechanisms.series_refit import Refit
-from synthdp.mechanisms.series_schedule import Stage
 from synthdp.nonprivate.measures import marginal_error
 from synthdp.privacy.accounting import gdp_from_approx, gdp_to_epsilon
 from synthdp.privacy.neighbors import Adjacency, neighbors_named

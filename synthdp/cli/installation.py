@@ -34,10 +34,9 @@ def doctor(folder: Path | None, as_json: bool) -> None:
     Example:
       synthdp doctor --folder /srv/ledgers --json
     """
-    from synthdp.cli.security_checks import security_checks
+    from synthdp.cli.security_checks import noise_selftest, security_checks
     from synthdp.fit.explicit.registry import SOLVERS
     from synthdp.privacy.noise import version_of
-    from synthdp.privacy.selftest import noise_selftest
 
     versions = {name: version_of(name) for name in PACKAGES}
     in_use = {

@@ -9,7 +9,7 @@ import textwrap
 import time
 import warnings
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,11 +17,9 @@ import click
 
 import synthdp
 from synthdp.cli.budget_commands import ledger as ledger_command, plan
-from synthdp.cli.help import WholeHelp
 from synthdp.cli.installation import audit, doctor
-from synthdp.cli.page_command import page
 from synthdp.cli.publish import publish as publish_command
-from synthdp.cli.reading import csv_options, progress_bar, read_as, table_at, totals_at
+from synthdp.cli.reading import WholeHelp, csv_options, progress_bar, read_as, table_at, totals_at
 from synthdp.cli.result_commands import answer, nonprivate_evaluate, report, risk
 from synthdp.cli.schema_commands import schema
 from synthdp.cli.series_commands import series
@@ -116,7 +114,6 @@ main.add_command(nonprivate_evaluate)
 main.add_command(risk)
 main.add_command(publish_command)
 main.add_command(ledger_command)
-main.add_command(page)
 main.add_command(series)
 main.add_command(doctor)
 
@@ -160,6 +157,33 @@ def demo(folder: Path, epsilon: float, seed: int | None) -> None:
         f"\n{len(synthetic)} synthetic rows in {seconds:.1f} s: {paths[0]}, {paths[1]}, {folder / 'adult.release'}"
     )
     click.echo(f"\n{_comparison(real, synthetic)}")
+
+
+@main.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--no-browser", is_flag=True, help="Print the link, and open no browser.")
+def page(folder: Path, no_browser: bool) -> None:
+    """Open a page on this machine that leads from a table in FOLDER to a folder to publish.
+
+    It answers this machine alone, under a link that works once.  Answers are kept in FOLDER; Ctrl-C ends it, and so does an
+    hour without use.
+
+    \b
+    Example:
+      synthdp page hospital/
+    """
+    try:
+        from synthdp.page.serve import serve
+    except ImportError:
+        raise ParameterError("the page needs starlette and uvicorn: pip install 'synthdp[page]'") from None
+    with suppress(KeyboardInterrupt):  # which is how it is ended
+        serve(folder, browser=not no_browser, say=_show_link)
+
+
+def _show_link(link: str) -> None:
+    """Print the link of the page, and the keys that renew the link and end the page."""
+    click.echo(f"The page is open at {link}")
+    click.echo("The link works once; Enter makes a new one. Leave this window open; Ctrl-C ends the page.")
 
 
 @main.command()

@@ -10,8 +10,7 @@ from typing import Any
 import click
 
 import synthdp
-from synthdp.cli.help import WholeHelp
-from synthdp.cli.reading import csv_options, table_at
+from synthdp.cli.reading import WholeHelp, csv_options, table_at
 from synthdp.cli.review import review
 from synthdp.errors import FormatError, ParameterError
 from synthdp.files import write_private

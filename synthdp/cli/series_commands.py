@@ -9,8 +9,7 @@ from typing import Any
 import click
 
 import synthdp
-from synthdp.cli.help import WholeHelp
-from synthdp.cli.reading import csv_options, read_as, table_at
+from synthdp.cli.reading import WholeHelp, csv_options, read_as, table_at
 from synthdp.errors import DataError, ParameterError
 
 SERIES, PANEL = "series.json", "panel.json"

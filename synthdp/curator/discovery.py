@@ -13,8 +13,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from synthdp.arrays import LARGEST_WHOLE, AnyArray, FloatArray, IntArray
-from synthdp.curator.noisy_heaps import MAGNITUDE_BINS, except_heaps, magnitude_bins, without_heaps
-from synthdp.curator.noisy_levels import OTHERS, different_levels, label_for_others, level_counts
 from synthdp.curator.noisy_ranges import (
     CLEAR,
     EXPONENTS,
@@ -34,6 +32,16 @@ from synthdp.curator.noisy_ranges import (
     spacing_bins,
     spacing_of,
     stretched,
+)
+from synthdp.curator.noisy_values import (
+    MAGNITUDE_BINS,
+    OTHERS,
+    different_levels,
+    except_heaps,
+    label_for_others,
+    level_counts,
+    magnitude_bins,
+    without_heaps,
 )
 from synthdp.curator.private_table import PrivateTable
 from synthdp.domain.encoder import Labels, Numbers, RawColumn, labels_of_numbers, numbers_of_labels

@@ -24,9 +24,8 @@ from synthdp.checks import check_number, whole
 from synthdp.curator.guarded_table import GuardedTable
 from synthdp.curator.ledger import Ledger
 from synthdp.curator.series_account import SeriesAccount, SeriesTerms
-from synthdp.curator.series_noise import Journal, clipped, lattice
 from synthdp.curator.series_rows import MODULUS, EncodedPeriod, PeriodRows, Units, encoded
-from synthdp.curator.series_state import PrivateState
+from synthdp.curator.series_state import Journal, PrivateState, clipped, lattice
 from synthdp.errors import BudgetExceededError, DataError, ParameterError, PrivacyError
 from synthdp.measurements import Measurements, Noise, NoiseLaw
 from synthdp.privacy import noise

@@ -14,10 +14,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from synthdp.arrays import BoolArray, FloatArray, IntArray
-from synthdp.distribution.days_to_heaps import DaysToHeaps, days_to_heaps
 from synthdp.distribution.protocol import ImpossibleEvidenceError
 from synthdp.domain.histories import Layout, Order
-from synthdp.domain.history_rules import Among, Barrier, barriers_of, open_cells
+from synthdp.domain.history_rules import Among, Barrier, DaysToHeaps, barriers_of, days_to_heaps, open_cells
 from synthdp.errors import InternalError
 from synthdp.queries.person_tables import Grouping, Kind, PersonTable, group_of_mean
 from synthdp.queries.persons import MOST_SIBLINGS, Persons, Rows, pair_shares, spread

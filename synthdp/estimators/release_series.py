@@ -32,9 +32,9 @@ from synthdp.mechanisms.series_asked import (
     chosen_by_public,
     correlation_of,
     cost_part,
+    stages_of,
 )
 from synthdp.mechanisms.series_periods import period_of
-from synthdp.mechanisms.series_schedule import stages_of
 from synthdp.privacy.loss import ApproxDP, GaussianDP
 from synthdp.privacy.neighbors import Adjacency, neighbors_named
 from synthdp.privacy.noise import noise_versions
@@ -400,7 +400,7 @@ class ReleaseSeries:
             As in `answer`; default: the number of rows.
         """
         title = "number of rows by period" if question is None else "by period"
-        from synthdp.pictures.over_time_chart import picture_over_time
+        from synthdp.pictures.line_charts import picture_over_time
 
         return picture_over_time(self.over_time(question or count(), cumulative=cumulative), title)
 

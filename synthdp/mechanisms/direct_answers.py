@@ -22,8 +22,8 @@ from synthdp.mechanisms.protocol import HasPrivacyCost
 from synthdp.mechanisms.workload import WorkloadSpec, asked_of_names, check_domain, queries_of
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP, Remaining, Spend
 from synthdp.privacy.neighbors import Adjacency
-from synthdp.queries.composed import Stack, counted_apart
-from synthdp.queries.marginals import Marginals
+from synthdp.queries.linear import Stack
+from synthdp.queries.marginals import Marginals, counted_apart
 from synthdp.queries.protocol import LinearQueries
 from synthdp.randomness import RandomState
 from synthdp.release import Release

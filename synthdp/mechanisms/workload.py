@@ -196,7 +196,7 @@ def tables_of(wish: LinearQueries | WorkloadSpec | None, schema: Schema) -> Line
     """
     queries = queries_of(wish, schema)
     if not isinstance(queries, Marginals):
-        from synthdp.queries.composed import FittingRows
+        from synthdp.queries.linear import FittingRows
 
         check_saved(queries)
         return FittingRows(queries)

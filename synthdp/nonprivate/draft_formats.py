@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from synthdp.nonprivate.digits import SHARED
+from synthdp.nonprivate.draft_numbers import SHARED
 from synthdp.schema.columns import Column, Continuous, Datetime, Duration, Integer, Time
 from synthdp.schema.formats import CellFormat, number_format, time_format, without_brackets
 

@@ -21,8 +21,8 @@ import pandas as pd
 
 from synthdp.arrays import LARGEST_WHOLE
 from synthdp.domain.encoder import Labels, RawColumn
-from synthdp.nonprivate.digits import SHARED, outer
 from synthdp.nonprivate.draft_formats import days_as_numbers, kind_as_written
+from synthdp.nonprivate.draft_numbers import SHARED, outer
 from synthdp.schema.columns import (
     RESOLUTIONS,
     Boolean,

@@ -14,7 +14,7 @@ import numpy as np
 from synthdp.arrays import FloatArray, IntArray
 from synthdp.domain.encoder import Numbers, RawColumn, encode
 from synthdp.domain.grid import grid_of, labels_of
-from synthdp.nonprivate.digits import SHARED
+from synthdp.nonprivate.draft_numbers import SHARED
 from synthdp.schema.column import Level
 from synthdp.schema.columns import Column
 from synthdp.schema.constraints import LessEqual

@@ -14,9 +14,20 @@ import numpy as np
 
 from synthdp.arrays import IntArray
 from synthdp.errors import DataError, ParameterError, SchemaError
-from synthdp.nonprivate.digits import SHARED, exact_lattice, few_values, heaps_of, lattice_of, odd_share, settings_of
-from synthdp.nonprivate.draft_bounds import moment_bounds, number_bounds, outwards, without_far_values
 from synthdp.nonprivate.draft_formats import times_as_numbers
+from synthdp.nonprivate.draft_numbers import (
+    SHARED,
+    exact_lattice,
+    few_values,
+    heaps_of,
+    lattice_of,
+    moment_bounds,
+    number_bounds,
+    odd_share,
+    outwards,
+    settings_of,
+    without_far_values,
+)
 from synthdp.nonprivate.draft_reading import (
     MOST_LEVELS,
     Seen,

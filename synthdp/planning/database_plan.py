@@ -19,7 +19,7 @@ from synthdp.domain.histories import Layout
 from synthdp.errors import ParameterError
 from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.preflight import account_budget, discovery_part
-from synthdp.mechanisms.related.measuring_persons import person_tables
+from synthdp.mechanisms.related.asked_tables import person_tables
 from synthdp.mechanisms.related.related_tables import (
     CHOSEN,
     ONE_WAYS,

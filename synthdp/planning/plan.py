@@ -310,7 +310,7 @@ def accuracy_chart(plans: Sequence[Plan]) -> str:
     if len(points) < 2:
         return ""
     chosen, _ = recommended(plans)
-    from synthdp.pictures.trade_off import trade_off_chart
+    from synthdp.pictures.line_charts import trade_off_chart
 
     return trade_off_chart(
         points, independent=chosen.independent[min(2, max(chosen.errors))], recommended=chosen.epsilon,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from synthdp.mechanisms.protocol import TableMechanism
-from synthdp.mechanisms.series_schedule import stages_of
+from synthdp.mechanisms.series_asked import stages_of
 from synthdp.planning.dry_run import plan
 from synthdp.planning.plan import Plan
 from synthdp.privacy.accounting import gdp_to_epsilon

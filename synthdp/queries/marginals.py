@@ -26,13 +26,13 @@ from synthdp.arrays import (
     frozen,
 )
 from synthdp.codec import file_form
-from synthdp.domain.domain import Domain
+from synthdp.domain.domain import Domain, domain_with_misfits
 from synthdp.errors import ParameterError
 from synthdp.queries.contingency import LEAST_STDDEV, NoisyTable, ordered, table_shape
-from synthdp.queries.linear import LinearFamily
+from synthdp.queries.linear import FittingRows, LinearFamily, Subset
 from synthdp.queries.norms import Norms, RecordBounds
 from synthdp.queries.products import ProductSums
-from synthdp.queries.protocol import Statistic
+from synthdp.queries.protocol import LinearQueries, Statistic
 
 MOST_CELLS = 65_536
 """Most cells of a table from which several smaller ones are summed: 2^16, so that a cell's number takes two bytes.  A
@@ -439,3 +439,23 @@ class OfTables(Statistic, Protocol):
 def counted_tables(statistic: Statistic) -> Marginals | None:
     """Return the tables from whose counts a statistic can be computed; ``None`` if it names none."""
     return statistic.counted if isinstance(statistic, OfTables) else None
+
+
+def counted_apart(queries: LinearQueries) -> LinearQueries:
+    """Return queries that do not count values outside of the domain together with others; the same if they never did.
+
+    Of `Marginals` a row with such a value still counts in the tables of its other columns; to other queries it adds 0.
+    """
+    domain = domain_with_misfits(queries.domain)
+    if domain is queries.domain:
+        return queries
+    if not isinstance(queries, Marginals):
+        return FittingRows(queries)
+    tables = Marginals(domain, queries.cliques)
+    cells = [
+        np.ravel_multi_index(
+            np.ix_(*(np.arange(queries.domain.shape[j]) for j in clique)), [domain.shape[j] for j in clique]
+        )
+        for clique in queries.cliques
+    ]
+    return Subset(tables, np.concatenate([c.ravel() + first for c, first in zip(cells, tables.offsets, strict=False)]))

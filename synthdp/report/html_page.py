@@ -345,7 +345,7 @@ def series_page(shown: Sequence[tuple[str, OverTime]], *, receipt: Receipt, titl
     title
         Title of the page.
     """
-    from synthdp.pictures.over_time_chart import chart_over_time
+    from synthdp.pictures.line_charts import chart_over_time
 
     charts = []
     for number, (name, one) in enumerate(shown):

@@ -34,7 +34,7 @@ from synthdp.tables.refusals import instead_of, reading
 _MODULES = {
     "pandas": "pandas",
     "polars": "polars",
-    "polars lazy": "polars_lazy",
+    "polars lazy": "polars",
     "pyarrow": "arrow",
     "duckdb": "duckdb_columns",
 }

@@ -188,7 +188,8 @@ class TableFormat:
                 exact[name] = raw
             if name in computed_from:
                 shown[name] = _as_shown(library.frame({name: arrays[name]}), name, column)
-        return library.frame({name: arrays[name] for name in types})
+        made = library.frame({name: arrays[name] for name in types})
+        return made.lazy() if self.library == "polars lazy" else made  # lazy, as the private table was
 
     def _is_whole(self, name: str) -> bool:
         """Return whether the type of a numeric column holds integers only, so that survey weights must be rounded."""

@@ -26,7 +26,7 @@ from synthdp import ApproxDP, Curator, Integer, Schema, SyntheticRelease, load
 from synthdp.audit import exact_answers, indices_of, matched_score
 from synthdp.domain.domain import domain_of
 from synthdp.measurements import Measurements
-from synthdp.queries.composed import Subset
+from synthdp.queries.linear import Subset
 from synthdp.queries.products import ClippedProducts
 from synthdp.queries.supports import KeyList, key_of
 

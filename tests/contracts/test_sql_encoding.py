@@ -27,9 +27,8 @@ from synthdp.domain.domain import domain_of
 from synthdp.domain.encoder import encode
 from synthdp.errors import ParameterError
 from synthdp.privacy.neighbors import Adjacency
-from synthdp.queries.composed import FittingRows
 from synthdp.queries.distances import MarginalDistances
-from synthdp.queries.linear import Total
+from synthdp.queries.linear import FittingRows, Total
 from synthdp.queries.marginals import Marginals, all_cliques
 from synthdp.queries.products import ClippedProducts, PairProducts
 from synthdp.tables.dataframe import FrameSource

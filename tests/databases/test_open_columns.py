@@ -21,8 +21,7 @@ from small_databases import SCHEMAS, Person, every_person, frames
 import synthdp as sd
 from synthdp.cli.main import main
 from synthdp.curator import discovery
-from synthdp.curator.noisy_heaps import MAGNITUDE_BINS, magnitude_bins
-from synthdp.curator.noisy_levels import level_counts
+from synthdp.curator.noisy_values import MAGNITUDE_BINS, level_counts, magnitude_bins
 from synthdp.curator.private_database import PrivateDatabase, private_database
 from synthdp.domain.encoder import numbers_of_labels
 from synthdp.errors import BudgetExceededError, DataError, DiscoveryWarning, ParameterError, SchemaError

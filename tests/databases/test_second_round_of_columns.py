@@ -12,7 +12,7 @@ import synthdp as sd
 from synthdp.answers.related.known import noisy_person_tables
 from synthdp.errors import SalvageWarning
 from synthdp.mechanisms.related import attribute_columns, related_tables
-from synthdp.mechanisms.related.measuring_persons import measure
+from synthdp.mechanisms.related.asked_tables import measure
 from synthdp.queries.persons import mean_by_precision
 
 SECOND = "one-way marginals of persons, second round"

@@ -19,7 +19,7 @@ from synthdp.domain.grid import grid_of
 from synthdp.domain.histories import Layout
 from synthdp.errors import MisfitWarning
 from synthdp.measurements import UNLIKELY, Measurements, Noise, NoiseLaw
-from synthdp.mechanisms.related.measuring_persons import person_tables
+from synthdp.mechanisms.related.asked_tables import person_tables
 from synthdp.mechanisms.related.related_tables import one_way_tables
 from synthdp.schema.columns import DISCOVERED
 

@@ -11,8 +11,8 @@ from no_noise import without_noise
 from scipy.stats import beta, norm
 
 from synthdp import ApproxDP, Curator, SyntheticRelease
-from synthdp.curator.noisy_heaps import MAGNITUDE_BINS, magnitude_bins, without_heaps
 from synthdp.curator.noisy_ranges import NoisyCounts
+from synthdp.curator.noisy_values import MAGNITUDE_BINS, magnitude_bins, without_heaps
 from synthdp.measurements import NoiseLaw
 from synthdp.privacy import noise
 from synthdp.privacy.accounting import gdp_to_delta

@@ -32,8 +32,7 @@ from synthdp import (
 from synthdp.curator.private_table import PrivateTable
 from synthdp.domain.domain import Domain, axis_of, domain_of, finest_axis, releasable_domain
 from synthdp.errors import DataError, ParameterError, SensitivityError
-from synthdp.queries.composed import Subset
-from synthdp.queries.linear import Total
+from synthdp.queries.linear import Subset, Total
 from synthdp.queries.marginals import one_ways
 from synthdp.queries.norms import Norms, RecordBounds
 from synthdp.works.sparse.key_counts import KeyTotal

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from synthdp import Boolean, Ledger, ReleaseSeries, Schema
-from synthdp.curator import series_noise, series_room
+from synthdp.curator import series_room, series_state
 from synthdp.errors import DataError
 
 SCHEMA = Schema({"a": Boolean(), "b": Boolean()})
@@ -47,7 +47,7 @@ def telling(folder, monkeypatch):
         with (folder / "heard").open("a") as file:
             file.write(f"{kind} {np.asarray(values).tobytes().hex()}\n")
 
-    first, later = series_noise.Journal.noised, series_room.SeriesRoom.answers
+    first, later = series_state.Journal.noised, series_room.SeriesRoom.answers
 
     def noised(self, plan, exact):
         found = first(self, plan, exact)
@@ -60,7 +60,7 @@ def telling(folder, monkeypatch):
             heard(f"answers-{self._period}-{i}", one)
         return found
 
-    monkeypatch.setattr(series_noise.Journal, "noised", noised)
+    monkeypatch.setattr(series_state.Journal, "noised", noised)
     monkeypatch.setattr(series_room.SeriesRoom, "answers", answers)
 
 

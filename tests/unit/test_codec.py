@@ -19,8 +19,7 @@ from synthdp.codec import DocumentSource, Store, check_saved, saved_as
 from synthdp.domain.domain import Domain, domain_of
 from synthdp.errors import FormatError, ParameterError
 from synthdp.measurements import Measurements
-from synthdp.queries.composed import Stack
-from synthdp.queries.linear import LinearFamily
+from synthdp.queries.linear import LinearFamily, Stack
 from synthdp.queries.norms import Norms, RecordBounds
 
 SCHEMA = sd.Schema({"n": sd.Integer(0, 9), "b": sd.Boolean()})

@@ -30,7 +30,7 @@ from synthdp import (
 from synthdp.arrays import packed
 from synthdp.domain.domain import domain_of
 from synthdp.errors import DataError, FormatError, ParameterError
-from synthdp.queries.composed import Subset
+from synthdp.queries.linear import Subset
 from synthdp.queries.marginals import one_ways
 from synthdp.release import save
 from synthdp.release_files import fingerprint

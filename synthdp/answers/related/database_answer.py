@@ -28,11 +28,10 @@ from synthdp.answers.questions import (
     Sum,
     Variance,
 )
-from synthdp.answers.related.drawn import Drawn
 from synthdp.answers.related.known import MeasuredDatabase, by_noisy_table
 from synthdp.answers.related.replicates import DatabaseReplicates, pool_size, refitted
 from synthdp.answers.related.resolved import Asked, Asking, Features
-from synthdp.answers.related.terms import Term
+from synthdp.answers.related.terms import Drawn, Term
 from synthdp.answers.related.unfit import unproven_places
 from synthdp.arrays import BoolArray, FloatArray, IntArray
 from synthdp.errors import ParameterError

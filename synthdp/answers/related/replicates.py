@@ -20,8 +20,8 @@ from scipy import sparse
 
 from synthdp.answers.bootstrap import root_mean_square
 from synthdp.answers.misspecification import MAX_TREND_FACTOR, UNMEASURED
-from synthdp.answers.related.drawn import Drawn, within_cells
 from synthdp.answers.related.known import Measured, MeasuredDatabase
+from synthdp.answers.related.terms import Drawn, within_cells
 from synthdp.answers.unmeasured_relations import RANK
 from synthdp.arrays import FloatArray, IntArray, Sparse
 from synthdp.queries.person_tables import Grouping, PersonTable

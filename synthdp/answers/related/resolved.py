@@ -35,8 +35,7 @@ from synthdp.answers.questions import (
     Sum,
     Variance,
 )
-from synthdp.answers.related.drawn import Drawn
-from synthdp.answers.related.terms import ROWS, Term, axis_of_term, column_of, deepest, points_met, term_of
+from synthdp.answers.related.terms import ROWS, Drawn, Term, axis_of_term, column_of, deepest, points_met, term_of
 from synthdp.arrays import BoolArray, FloatArray, IntArray
 from synthdp.domain.histories import Layout
 from synthdp.errors import ParameterError

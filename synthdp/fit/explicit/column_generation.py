@@ -16,11 +16,11 @@ import numpy as np
 from synthdp.arrays import Answers, Codes, FloatArray, IntArray, Weights, frozen
 from synthdp.checks import check_number, check_share, check_whole
 from synthdp.errors import ParameterError, SolverFailedError
-from synthdp.fit.explicit.l1_dual import L1Dual, weights_from
 from synthdp.fit.explicit.linear_program import FEASIBILITY
 from synthdp.fit.explicit.pricing import CoordinateAscent, Priced, Pricer, exceeds, uniform_codes
 from synthdp.fit.explicit.problem import checked_answers, expected_noise, row_weights
 from synthdp.fit.explicit.product_basis import ProductBasis
+from synthdp.fit.explicit.sifting import L1Dual, weights_from
 from synthdp.fit.explicit.solver import FitResult, FitStatus
 from synthdp.randomness import Generator, generator
 

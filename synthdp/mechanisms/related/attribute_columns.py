@@ -19,16 +19,15 @@ from synthdp.curator import Curator
 from synthdp.domain.axis import Axis
 from synthdp.domain.histories import BINS, Layout
 from synthdp.domain.refinement import Refinement, axis_of_roundness
-from synthdp.fit.person_shrinkage import shrunk
+from synthdp.fit.person_shrinkage import shrunk, smoothed
 from synthdp.fit.smoothing import estimated
-from synthdp.fit.tail_smoothing import smoothed
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.column_histograms import OneWayTree
 from synthdp.mechanisms.column_rounding import CLEAR, SHARE, parts_in_classes, rounded
 from synthdp.mechanisms.column_tree import ColumnTree, OneWay
+from synthdp.mechanisms.related.asked_tables import measure
 from synthdp.mechanisms.related.choosing import Attribute, cells_of
-from synthdp.mechanisms.related.measuring_persons import measure
 from synthdp.queries.person_tables import Kind, PersonTable
 from synthdp.queries.persons import mean_by_precision
 

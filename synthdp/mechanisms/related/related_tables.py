@@ -28,6 +28,14 @@ from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.column_histograms import one_way_share
 from synthdp.mechanisms.preflight import first_that_works, last_of, salvaged
 from synthdp.mechanisms.protocol import HasPrivacyCost
+from synthdp.mechanisms.related.asked_tables import (
+    Counted,
+    count_groupings,
+    fineness,
+    grouping_of,
+    measure,
+    person_tables,
+)
 from synthdp.mechanisms.related.attribute_columns import (
     AttributeColumn,
     cells_and_refinements,
@@ -52,8 +60,6 @@ from synthdp.mechanisms.related.choosing import (
     weights_of,
     worth_measuring,
 )
-from synthdp.mechanisms.related.groupings import count_groupings, fineness, grouping_of
-from synthdp.mechanisms.related.measuring_persons import Counted, measure, person_tables
 from synthdp.mechanisms.survey_weights import refuse_weights
 from synthdp.mechanisms.workload import Workload, workload_of
 from synthdp.privacy.loss import Remaining, Spend

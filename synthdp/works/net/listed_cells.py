@@ -25,8 +25,7 @@ from synthdp.mechanisms.cell_model import design, weighted_averages
 from synthdp.mechanisms.row_count import RowCount, part_left, row_total
 from synthdp.privacy.budget import COUNT_SHARE
 from synthdp.privacy.loss import PrivacyLoss
-from synthdp.queries.composed import FittingRows
-from synthdp.queries.linear import Total
+from synthdp.queries.linear import FittingRows, Total
 from synthdp.queries.norms import Norms
 from synthdp.queries.protocol import LinearQueries
 from synthdp.queries.trigonometric import TensorBasis

@@ -25,8 +25,8 @@ from synthdp.mechanisms.preflight import salvaged
 from synthdp.mechanisms.protocol import HasPrivacyCost, left_out
 from synthdp.mechanisms.workload import WorkloadSpec, tables_of
 from synthdp.privacy.loss import ZCDP, Remaining, Spend
-from synthdp.queries.composed import Subset
 from synthdp.queries.distances import MarginalDistances, Score
+from synthdp.queries.linear import Subset
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.norms import LARGEST_DENOMINATOR, RecordBounds, expectations
 from synthdp.queries.protocol import LinearQueries, Statistic, check_overflow

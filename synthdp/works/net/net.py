@@ -23,8 +23,8 @@ from synthdp.mechanisms.protocol import HasPrivacyCost, left_out
 from synthdp.mechanisms.workload import WorkloadSpec, queries_of
 from synthdp.privacy.calibration import SelectionLaw, plan_selection
 from synthdp.privacy.loss import ApproxDP, Remaining, Spend
-from synthdp.queries.composed import FittingRows
 from synthdp.queries.distances import Score
+from synthdp.queries.linear import FittingRows
 from synthdp.queries.norms import Norms, RecordBounds, largest
 from synthdp.queries.protocol import CHUNK_CELLS, LinearQueries, check_overflow
 from synthdp.randomness import RandomState

@@ -24,8 +24,7 @@ from synthdp.mechanisms.protocol import HasPrivacyCost, left_out, part_of
 from synthdp.mechanisms.workload import WorkloadSpec, domain_named, marginals_on
 from synthdp.privacy.above_threshold import AboveThresholdPlan, plan_watch
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP, Remaining, Spend
-from synthdp.queries.composed import FittingRows, Subset
-from synthdp.queries.linear import Total
+from synthdp.queries.linear import FittingRows, Subset, Total
 from synthdp.queries.marginals import Marginals, all_cliques
 from synthdp.queries.protocol import LinearQueries
 from synthdp.queries.supports import DENOMINATOR

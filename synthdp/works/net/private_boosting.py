@@ -28,8 +28,8 @@ from synthdp.mechanisms.preflight import salvaged
 from synthdp.mechanisms.protocol import HasPrivacyCost, left_out
 from synthdp.mechanisms.workload import WorkloadSpec, queries_of
 from synthdp.privacy.loss import ZCDP, PrivacyLoss, Remaining, Spend
-from synthdp.queries.composed import FittingRows, Subset
 from synthdp.queries.distances import Score
+from synthdp.queries.linear import FittingRows, Subset
 from synthdp.queries.norms import (
     LARGEST_DENOMINATOR,
     LARGEST_EXPECTATION,

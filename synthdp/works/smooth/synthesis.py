@@ -24,8 +24,7 @@ from synthdp.randomness import Generator, RandomState, generator
 from synthdp.release import Release
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema
-from synthdp.works.smooth.exact_smooth import Sizes, exact_synthesis
-from synthdp.works.smooth.practical import Practical, practical_synthesis
+from synthdp.works.smooth.fitted_points import Practical, Sizes, exact_synthesis, practical_synthesis
 from synthdp.works.smooth.product import product_synthesis
 from synthdp.works.smooth.support import Synthesised, ordered_columns, smooth_domain
 from synthdp.works.smooth.theory import check_law, law_named

@@ -347,7 +347,7 @@ return self._spend(item, lambda _: found)
         "magnitude_bins",
         "values == code",
         "np.abs(values) == abs(code)",
-        ("tests/unit/curator/test_noisy_heaps.py::test_a_number_is_counted_once_whatever_it_is",),
+        ("tests/unit/curator/test_noisy_values.py::test_a_number_is_counted_once_whatever_it_is",),
     ),
     Mutation(
         "a heap that noise may explain is one",
@@ -355,7 +355,7 @@ return self._spend(item, lambda _: found)
         "without_heaps",
         "counts.clear()",
         "counts.rows > 0",
-        ("tests/unit/curator/test_noisy_heaps.py::test_a_code_that_noise_may_explain_is_neither_a_heap_nor_an_end",),
+        ("tests/unit/curator/test_noisy_values.py::test_a_code_that_noise_may_explain_is_neither_a_heap_nor_an_end",),
     ),
     Mutation(
         "digits are read off the heaps too",
@@ -363,7 +363,7 @@ return self._spend(item, lambda _: found)
         "except_heaps",
         "values[~np.isin(values, heaps)] if len(heaps) else values",
         "values",
-        ("tests/unit/curator/test_noisy_heaps.py::test_digits_are_those_of_the_numbers_that_are_no_heaps",),
+        ("tests/unit/curator/test_noisy_values.py::test_digits_are_those_of_the_numbers_that_are_no_heaps",),
     ),
     Mutation(
         "a range is cut to a heap while many numbers hide in noise",

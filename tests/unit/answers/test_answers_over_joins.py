@@ -16,10 +16,10 @@ from no_noise import with_repeatable_noise, without_noise
 
 import synthdp as sd
 from synthdp.answers.related.database_answer import asker
-from synthdp.answers.related.drawn import Drawn
 from synthdp.answers.related.known import Measured, MeasuredDatabase
 from synthdp.answers.related.replicates import matrix_of, refitted
 from synthdp.answers.related.resolved import Asked
+from synthdp.answers.related.terms import Drawn
 from synthdp.cli.main import main
 from synthdp.domain.encoder import Numbers, decode
 from synthdp.errors import ParameterError

@@ -10,10 +10,10 @@ import pytest
 from no_noise import recorded
 
 from synthdp import ZCDP, ApproxDP, Boolean, Curator, GaussianDP, PureDP, Schema
-from synthdp.curator.noisy_heaps import MAGNITUDE_BINS
 from synthdp.curator.noisy_ranges import (
     PARTS,
 )
+from synthdp.curator.noisy_values import MAGNITUDE_BINS
 from synthdp.domain.domain import domain_of
 from synthdp.measurements import NoiseLaw
 from synthdp.privacy.above_threshold import plan_watch

@@ -23,8 +23,7 @@ from synthdp.errors import (
 from synthdp.measurements import NoiseLaw
 from synthdp.privacy import accounting, noise
 from synthdp.privacy.above_threshold import AboveThresholdPlan, plan_watch
-from synthdp.queries.composed import Subset
-from synthdp.queries.linear import CellQueries
+from synthdp.queries.linear import CellQueries, Subset
 from synthdp.queries.marginals import one_ways
 from synthdp.queries.supports import DENOMINATOR, KeyList
 

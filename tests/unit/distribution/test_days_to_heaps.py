@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from synthdp.distribution.days_to_heaps import DaysToHeaps
-from synthdp.domain.history_rules import Barrier
+from synthdp.domain.history_rules import Barrier, DaysToHeaps
 
 
 def test_rows_that_end_elsewhere_keep_the_law_of_their_days() -> None:

@@ -12,8 +12,7 @@ from hypothesis.extra.numpy import arrays
 import synthdp as sd
 from synthdp.domain.domain import axis_of
 from synthdp.fit import person_shrinkage
-from synthdp.fit.person_shrinkage import towards
-from synthdp.fit.tail_smoothing import smoothed
+from synthdp.fit.person_shrinkage import smoothed, towards
 from synthdp.mechanisms.related.attribute_columns import first_estimate
 
 CELLS = np.arange(24)

@@ -16,8 +16,7 @@ from synthdp.measurements import NoiseLaw
 from synthdp.mechanisms.direct_answers import GaussianAnswers, LaplaceAnswers, best_shares, parts_of
 from synthdp.privacy import accounting, calibration
 from synthdp.privacy.neighbors import Adjacency
-from synthdp.queries.composed import Stack, Subset
-from synthdp.queries.linear import CellQueries
+from synthdp.queries.linear import CellQueries, Stack, Subset
 from synthdp.queries.marginals import Marginals, all_cliques
 
 SCHEMA, DOMAIN = binary_world(3)

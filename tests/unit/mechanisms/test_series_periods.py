@@ -15,11 +15,11 @@ from synthdp.mechanisms.series_asked import (
     correlation_of,
     of_fewer_rows,
     rows_between,
+    stages_of,
     whole_answers,
 )
 from synthdp.mechanisms.series_periods import model_of_rows, rows_of_period
 from synthdp.mechanisms.series_refit import Refit
-from synthdp.mechanisms.series_schedule import stages_of
 from synthdp.privacy.series_factor import optimal_factor, prefix_covariance
 from synthdp.queries.distances import MarginalDistances
 from synthdp.queries.marginals import Marginals

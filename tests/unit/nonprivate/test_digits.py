@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from synthdp import Continuous, Integer, Ordinal, SyntheticRelease
-from synthdp.nonprivate.digits import Lattice, lattice_of, odd_share, outer, settings_of
+from synthdp.nonprivate.draft_numbers import Lattice, lattice_of, odd_share, outer, settings_of
 from synthdp.nonprivate.draft_schema import OF_ROUNDED, draft_schema
 from synthdp.schema.numbers import spacing
 from synthdp.schema.schema import Schema

@@ -14,8 +14,17 @@ from hypothesis import example, given, settings, strategies as st
 
 import synthdp as sd
 from synthdp import Integer
-from synthdp.nonprivate.digits import SHARED, Lattice, lattice_of
-from synthdp.nonprivate.draft_bounds import EMPTY, FEW_IN, known_shape, moment_bounds, number_bounds, without_far_values
+from synthdp.nonprivate.draft_numbers import (
+    EMPTY,
+    FEW_IN,
+    SHARED,
+    Lattice,
+    known_shape,
+    lattice_of,
+    moment_bounds,
+    number_bounds,
+    without_far_values,
+)
 from synthdp.nonprivate.draft_schema import draft_schema
 from synthdp.schema.columns import RESOLUTIONS, Datetime, check_column
 from synthdp.tables.dataframe import FrameSource

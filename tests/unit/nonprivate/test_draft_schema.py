@@ -12,7 +12,7 @@ import pytest
 import synthdp as sd
 from synthdp import Boolean, Categorical, Continuous, Datetime, Duration, Identifier, Integer, Schema
 from synthdp.errors import DataError, ParameterError, SchemaError
-from synthdp.nonprivate.digits import SHARED
+from synthdp.nonprivate.draft_numbers import SHARED
 from synthdp.nonprivate.draft_schema import MOST_LEVELS, draft_schema
 from synthdp.tables.dataframe import FrameSource
 from synthdp.tables.sources.csv import CsvSource

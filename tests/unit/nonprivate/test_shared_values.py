@@ -21,8 +21,8 @@ from hypothesis import given, strategies as st
 
 import synthdp as sd
 from synthdp.cli.main import main
-from synthdp.nonprivate.digits import SHARED
 from synthdp.nonprivate.draft import Draft
+from synthdp.nonprivate.draft_numbers import SHARED
 from synthdp.nonprivate.draft_schema import draft_schema
 from synthdp.nonprivate.look import look
 from synthdp.page.project import Project

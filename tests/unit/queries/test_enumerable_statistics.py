@@ -9,8 +9,7 @@ from small_worlds import answers, binary_world, labelled_world, largest_change
 
 from synthdp.domain.domain import domain_of, releasable_domain, universe, universe_size
 from synthdp.errors import ParameterError, SensitivityError
-from synthdp.queries.composed import Subset
-from synthdp.queries.linear import CellQueries
+from synthdp.queries.linear import CellQueries, Subset
 from synthdp.queries.marginals import Marginals, all_cliques
 from synthdp.works.net.mwem import QueryDistances
 from synthdp.works.net.net import NetScores, multiset_count, multisets

@@ -9,8 +9,8 @@ from query_cases import cells_of, mixed, ordered
 
 from synthdp.domain.domain import domain_of
 from synthdp.errors import ParameterError, SensitivityError
-from synthdp.queries.composed import Stack
 from synthdp.queries.distances import MarginalDistances
+from synthdp.queries.linear import Stack
 from synthdp.queries.marginals import Marginals, all_cliques, marginals, one_ways
 from synthdp.queries.norms import Norms, RecordBounds
 from synthdp.queries.protocol import check_overflow

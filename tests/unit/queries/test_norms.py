@@ -12,9 +12,8 @@ from hypothesis import example, given, strategies as st
 from query_cases import bits, mixed, of_sizes, ordered
 
 from synthdp.errors import ParameterError, SensitivityError
-from synthdp.queries.composed import Subset
 from synthdp.queries.distances import MarginalDistances
-from synthdp.queries.linear import CellQueries
+from synthdp.queries.linear import CellQueries, Subset
 from synthdp.queries.marginals import Marginals, one_ways
 from synthdp.queries.norms import (
     LARGEST_CHANGE,

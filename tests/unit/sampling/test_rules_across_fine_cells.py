@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import synthdp as sd
-from synthdp.answers.related.drawn import Drawn, within_cells
+from synthdp.answers.related.terms import Drawn, within_cells
 from synthdp.distribution.history_model import IMPOSSIBLE, Conditional, Histories
 from synthdp.domain.axis import Axis
 from synthdp.domain.histories import Layout

@@ -8,8 +8,8 @@ from small_databases import SCHEMAS
 
 from synthdp.domain.histories import Layout
 from synthdp.mechanisms.allocation import BudgetAllocation
+from synthdp.mechanisms.related.asked_tables import FEWEST, MOST, fineness
 from synthdp.mechanisms.related.choosing import beyond_shared, related, triples, weights_of, worth_measuring
-from synthdp.mechanisms.related.groupings import FEWEST, MOST, fineness
 from synthdp.mechanisms.related.related_tables import relations_wished
 from synthdp.privacy.loss import GaussianDP
 from synthdp.privacy.neighbors import Adjacency

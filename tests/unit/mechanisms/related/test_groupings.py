@@ -7,7 +7,7 @@ import pytest
 
 import synthdp as sd
 from synthdp.domain.domain import axis_of
-from synthdp.mechanisms.related.groupings import grouping_of
+from synthdp.mechanisms.related.asked_tables import grouping_of
 
 AXIS = axis_of("score", sd.Integer(0, 999, nullable=True), bins=24)
 CELLS = np.arange(AXIS.regular)

@@ -8,8 +8,7 @@ from small_worlds import binary_table, binary_world, curator_of, skewed_codes
 from synthdp import ApproxDP, PureDP
 from synthdp.errors import ParameterError
 from synthdp.privacy import noise
-from synthdp.queries.composed import Subset
-from synthdp.queries.linear import CellQueries
+from synthdp.queries.linear import CellQueries, Subset
 from synthdp.queries.marginals import Marginals, all_cliques
 from synthdp.works.net.listed_cells import CellFit
 from synthdp.works.net.mwem import MWEM, mwem_bound

@@ -28,10 +28,9 @@ from synthdp.queries.trigonometric import Cosine
 from synthdp.schema.columns import Categorical, Continuous, Integer
 from synthdp.schema.constraints import LessEqual
 from synthdp.schema.schema import Schema
-from synthdp.works.smooth import exact_smooth as smooth_exact
+from synthdp.works.smooth import fitted_points as smooth_exact
 from synthdp.works.smooth.chebyshev import ChebyshevTensor
-from synthdp.works.smooth.exact_smooth import all_points, grid_basis, on_lattice
-from synthdp.works.smooth.practical import count_terms, random_terms
+from synthdp.works.smooth.fitted_points import all_points, count_terms, grid_basis, on_lattice, random_terms
 from synthdp.works.smooth.product import MomentOrders, plan
 from synthdp.works.smooth.summary import SmoothSummary
 from synthdp.works.smooth.support import smooth_domain

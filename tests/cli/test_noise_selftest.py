@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from synthdp.privacy import noise, selftest
-from synthdp.privacy.selftest import noise_selftest
+from synthdp.cli import security_checks
+from synthdp.cli.security_checks import noise_selftest
+from synthdp.privacy import noise
 
 LAWS = ["discrete_laplace", "discrete_gaussian"]
 
@@ -23,7 +24,7 @@ def failed():
 @pytest.fixture
 def fewer(monkeypatch):
     """So many draws are enough to notice what is far off."""
-    monkeypatch.setattr(selftest, "DRAWS", 10_000)
+    monkeypatch.setattr(security_checks, "DRAWS", 10_000)
 
 
 @pytest.mark.usefixtures("fewer")  # `synthdp doctor` draws them all: tests/cli/test_cli.py
@@ -78,7 +79,7 @@ def test_a_histogram_passes_up_to_the_limit(over, passed):
     """Every value as often as it should be, but for two that should be equally frequent: chi-square is known."""
     weights = np.exp(-np.abs(np.arange(-90, 91)) / 1.5)
     often = np.rint(weights / weights.sum() * 10**6).astype(int)
-    values = int((often >= selftest.FEWEST).sum()) + 2
-    excess = round(np.sqrt((chi2.isf(selftest.FALSE_ALARM, values - 1) + over) * often[91] / 2))
+    values = int((often >= security_checks.FEWEST).sum()) + 2
+    excess = round(np.sqrt((chi2.isf(security_checks.FALSE_ALARM, values - 1) + over) * often[91] / 2))
     often[[89, 91]] += [-excess, excess]
-    assert selftest._check("x", np.repeat(np.arange(-90, 91), often), 1.5, 1).passed is passed
+    assert security_checks._check("x", np.repeat(np.arange(-90, 91), often), 1.5, 1).passed is passed

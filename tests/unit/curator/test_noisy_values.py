@@ -8,8 +8,8 @@ import pytest
 from no_noise import without_noise
 
 from synthdp import ApproxDP, Curator, PureDP, Schema
-from synthdp.curator.noisy_heaps import CODES, MAGNITUDE_BINS, magnitude_bins, without_heaps
 from synthdp.curator.noisy_ranges import POWER_BINS, NoisyCounts, coarse_range, power_bins
+from synthdp.curator.noisy_values import CODES, MAGNITUDE_BINS, magnitude_bins, without_heaps
 from synthdp.measurements import NoiseLaw
 from synthdp.privacy import noise
 from synthdp.schema.columns import Continuous, Date, Integer
