@@ -225,9 +225,7 @@ def grid_values(column: Column) -> tuple[AnyArray, BoolArray]:
     Values are numbers (microseconds for times and durations), or positions in the list of levels.
     """
     raw = decode(column, np.arange(grid_of(column).releasable, dtype=np.uint32))
-    values = raw.values if isinstance(raw, Numbers) else raw.codes
-    absent = values < 0 if not isinstance(raw, Numbers) else raw.missing
-    missing = np.zeros(len(values), np.bool_) if absent is None else np.asarray(absent)
+    values, missing = raw.values if isinstance(raw, Numbers) else raw.codes, raw.gone
     values.setflags(write=False)
     missing.setflags(write=False)
     return values, missing

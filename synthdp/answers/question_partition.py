@@ -124,8 +124,7 @@ def _values_at(column: Column, chosen: np.ndarray) -> list[Literal]:
     """
     raw = decode(column, np.flatnonzero(chosen).astype(np.uint32))
     if isinstance(raw, Numbers):
-        gone = np.zeros(len(raw.values), np.bool_) if raw.missing is None else raw.missing
-        return [None if missing else value for value, missing in zip(raw.values.tolist(), gone, strict=True)]
+        return [None if missing else value for value, missing in zip(raw.values.tolist(), raw.gone, strict=True)]
     return [None if code < 0 else raw.levels[code] for code in raw.codes.tolist()]
 
 

@@ -22,7 +22,7 @@ from synthdp.curator.discovery import (
     plan_levels,
 )
 from synthdp.curator.noisy_ranges import CLEAR, POWER_BINS, NoisyCounts
-from synthdp.domain.encoder import Numbers, RawColumn
+from synthdp.domain.encoder import RawColumn
 from synthdp.errors import in_table
 from synthdp.privacy.budget import COUNT_SHARE
 from synthdp.privacy.loss import GaussianDP, PrivacyLoss
@@ -115,4 +115,4 @@ def _least(schema: Schema, name: str, part: PrivacyLoss, loss: PrivacyLoss, adja
 
 def _one_bin(raw: RawColumn) -> FloatArray:
     """Return bin 0 for every raw value, (n,), so that a histogram of one bin counts all rows."""
-    return np.zeros(len(raw.values) if isinstance(raw, Numbers) else len(raw.codes))
+    return np.zeros(raw.rows)

@@ -13,7 +13,7 @@ import numpy as np
 
 from synthdp.arrays import AnyArray, BoolArray, GridIndices, IntArray, Totals
 from synthdp.curator.contribution import Bounding, joined, mixed, one_row_of_each, place_in_run
-from synthdp.curator.private_table import BUCKETS, SLAB_ROWS, PrivateTable, check_columns
+from synthdp.curator.private_table import BUCKETS, SLAB_ROWS, PrivateTable, check_columns, joined_blocks
 from synthdp.curator.spill import MEMORY_BYTES, SpillBuffer
 from synthdp.domain.differences import Difference
 from synthdp.domain.encoder import RawColumn, encode, rows_of
@@ -87,7 +87,7 @@ class PrivateDatabase(PrivateTable):
                         self._distribute(table, buckets[table.name])
                 for number in range(BUCKETS):
                     parts = {name: [*stores[number].blocks()] for name, stores in buckets.items()}
-                    store.add(records_of(layout, {name: _joined(blocks) for name, blocks in parts.items()}))
+                    store.add(records_of(layout, {name: joined_blocks(blocks) for name, blocks in parts.items()}))
                     for stores in buckets.values():
                         stores[number].close()
             except BaseException:
@@ -275,11 +275,6 @@ def _scatter(arrays: Sequence[AnyArray], digests: AnyArray, stores: Sequence[Spi
     parts = [np.split(array[order], ends) for array in (*arrays, digests)]
     for i, store in enumerate(stores):
         store.add([part[i] for part in parts])
-
-
-def _joined(blocks: Sequence[tuple[AnyArray, ...]]) -> list[AnyArray]:
-    """Return each column as one array, from blocks that hold a part of every column."""
-    return [np.concatenate(parts) for parts in zip(*blocks, strict=True)]
 
 
 def records_of(layout: Layout, tables: Mapping[str, list[AnyArray]]) -> list[GridIndices]:

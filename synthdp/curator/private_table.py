@@ -456,15 +456,15 @@ def _slabs(blocks: Iterable[Sequence[AnyArray]], rows: int) -> Iterator[list[Any
             waiting.append([column[start : start + rows] for column in block])
             held += len(waiting[-1][0])
             if held >= rows:
-                yield _joined(waiting)
+                yield joined_blocks(waiting)
                 waiting, held = [], 0
     if waiting:
-        yield _joined(waiting)
+        yield joined_blocks(waiting)
 
 
-def _joined(blocks: Sequence[list[AnyArray]]) -> list[AnyArray]:
+def joined_blocks(blocks: Sequence[Sequence[AnyArray]]) -> list[AnyArray]:
     """Return each column as one array, from blocks that hold a part of every column."""
-    return blocks[0] if len(blocks) == 1 else [np.concatenate(parts) for parts in zip(*blocks, strict=True)]
+    return list(blocks[0]) if len(blocks) == 1 else [np.concatenate(parts) for parts in zip(*blocks, strict=True)]
 
 
 def _distribute(indices: Sequence[AnyArray], digests: AnyArray, buckets: Sequence[SpillBuffer]) -> None:

@@ -229,13 +229,8 @@ class _Signed:
         wanted = {name: column for name, column in columns.items() if name != TAKEN_BACK}
         for source, sign in self._parts:
             for block in source.blocks(wanted, extra=extra):
-                size = _length(next(iter(block.values())))
+                size = next(iter(block.values())).rows
                 yield block | {TAKEN_BACK: Numbers(np.full(size, sign, np.int64))}
-
-
-def _length(raw: RawColumn) -> int:
-    """Return the number of rows of a raw column, whether it holds numbers or labels."""
-    return len(raw.values if isinstance(raw, Numbers) else raw.codes)
 
 
 def encoded(

@@ -33,7 +33,7 @@ def derive(schema: Schema, rule: Derived, raw: Mapping[str, RawColumn]) -> RawCo
         return _looked_up(rule, column, raw[str(rule.of)])
     numbers = {name: raw[name] for name in rule.sources}
     values = {name: one.values for name, one in numbers.items() if isinstance(one, Numbers)}
-    missing = np.logical_or.reduce([_missing(one) for one in numbers.values()])
+    missing = np.logical_or.reduce([one.gone for one in numbers.values()])
     found = compute(rule, values, column)
     return Numbers(found, missing if missing.any() else None)
 
@@ -89,7 +89,7 @@ def _looked_up(rule: Derived, column: Column, source: RawColumn) -> RawColumn:
     if isinstance(source, Labels):
         given, codes = source.levels, source.codes
     else:
-        missing = _missing(source)
+        missing = source.gone
         values, codes = np.unique(np.where(missing, 0, source.values), return_inverse=True)
         given, codes = values.tolist(), np.where(missing, -1, codes)
     table = [*(lookup(rule, value) for value in given), lookup(rule, None)]
@@ -103,11 +103,3 @@ def _looked_up(rule: Derived, column: Column, source: RawColumn) -> RawColumn:
         known = [support.held(value) for value in known]
     numbers: Any = np.array([*known, 0], kind)
     return Numbers(numbers[place], place < 0 if (place < 0).any() else None)
-
-
-def _missing(raw: RawColumn) -> BoolArray:
-    """Return a (rows,) mask of the missing values of a raw column; a value computed from a missing one is missing."""
-    if isinstance(raw, Labels):
-        return np.asarray(raw.codes < 0)
-    missing = np.isnan(raw.values) if raw.values.dtype.kind == "f" else np.zeros(len(raw.values), np.bool_)
-    return missing if raw.missing is None else missing | raw.missing

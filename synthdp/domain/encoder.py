@@ -40,6 +40,17 @@ class Numbers:
     values: FloatArray | IntArray
     missing: BoolArray | None = None
 
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return len(self.values)
+
+    @property
+    def gone(self) -> BoolArray:
+        """(n,) whether a value is missing, which the mask or NaN says."""
+        missing = np.isnan(self.values) if self.values.dtype.kind == "f" else np.zeros(len(self.values), np.bool_)
+        return missing if self.missing is None else missing | self.missing
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Labels:
@@ -55,6 +66,16 @@ class Labels:
 
     levels: list[Any]
     codes: IntArray
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return len(self.codes)
+
+    @property
+    def gone(self) -> BoolArray:
+        """(n,) whether a value is missing."""
+        return np.asarray(self.codes < 0)
 
 
 RawColumn: TypeAlias = Numbers | Labels
@@ -82,7 +103,7 @@ def together(parts: Sequence[RawColumn]) -> RawColumn:
     missing = None
     if any(one.missing is not None for one in numbers):
         missing = np.concatenate(
-            [np.zeros(len(one.values), np.bool_) if one.missing is None else one.missing for one in numbers]
+            [np.zeros(one.rows, np.bool_) if one.missing is None else one.missing for one in numbers]
         )
     return Numbers(np.concatenate([one.values for one in numbers]), missing)
 
@@ -93,7 +114,7 @@ def encode(column: Column, raw: RawColumn) -> GridIndices:
     grid = grid_of(column)
     match column.support():
         case Fresh():
-            return np.zeros(len(raw.codes if isinstance(raw, Labels) else raw.values), np.uint8)
+            return np.zeros(raw.rows, np.uint8)
         case Levels(levels):
             indices = _encode_labels(levels, grid, raw if isinstance(raw, Labels) else labels_of_numbers(raw))
         case (Interval() | Steps()) as support:
@@ -170,10 +191,7 @@ def _encode_numbers(support: Interval | Steps, grid: Grid, raw: Numbers) -> IntA
 
     Missing numbers and special values have grid points of their own.
     """
-    values = raw.values
-    missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), np.bool_)
-    if raw.missing is not None:
-        missing |= raw.missing
+    values, missing = raw.values, raw.gone
     match support:
         case Interval(lower, upper):
             x = np.clip(np.where(missing, lower, values).astype(np.float64), lower, upper)
@@ -230,9 +248,7 @@ def _whole(values: AnyArray, first: int, last: int) -> AnyArray:
 
 def labels_of_numbers(raw: Numbers) -> Labels:
     """Return a numeric column as labels, with each distinct number as a level, for columns declared by levels."""
-    missing = np.isnan(raw.values) if raw.values.dtype.kind == "f" else np.zeros(len(raw.values), np.bool_)
-    if raw.missing is not None:
-        missing |= raw.missing
+    missing = raw.gone
     levels, codes = np.unique(np.where(missing, 0, raw.values), return_inverse=True)
     return Labels(levels.tolist(), np.where(missing, -1, codes))
 

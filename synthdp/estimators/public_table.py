@@ -12,7 +12,7 @@ import numpy as np
 
 from synthdp.arrays import IntArray
 from synthdp.checks import check_number
-from synthdp.domain.encoder import Labels, RawColumn, encode, together
+from synthdp.domain.encoder import Labels, encode, together
 from synthdp.domain.grid import grid_of, labels_of
 from synthdp.domain.public_rows import PublicRows, PublicTotals
 from synthdp.errors import DataError, ParameterError
@@ -74,7 +74,7 @@ def read_public(public: Any, schema: Schema, *, weight: float = WHOLE) -> Public
         )
     blocks = list(source.blocks(shared))
     columns = {name: together([block[name] for block in blocks]) for name in shared if blocks}
-    rows = _rows(next(iter(columns.values()))) if columns else 0
+    rows = next(iter(columns.values())).rows if columns else 0
     if not rows:
         raise DataError("the public table has no rows: give a table with rows, or leave public out")
     place = getattr(source, "path", None)
@@ -202,8 +202,3 @@ def _margin(one: PublicTotals, names: Sequence[str]) -> dict[tuple[int, ...], fl
     for point, count in zip(one.points[:, places].tolist(), one.counts.tolist(), strict=True):
         found[tuple(point)] = found.get(tuple(point), 0.0) + count
     return {point: round(count, DIGITS) for point, count in found.items() if count > 0}
-
-
-def _rows(raw: RawColumn) -> int:
-    """Return the number of rows of a raw column, whether it holds labels or numbers."""
-    return len(raw.codes if isinstance(raw, Labels) else raw.values)

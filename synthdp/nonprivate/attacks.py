@@ -18,9 +18,8 @@ from scipy.stats import rankdata
 from threadpoolctl import threadpool_limits
 
 from synthdp.arrays import AnyArray, FloatArray, IntArray
-from synthdp.domain.encoder import Labels
 from synthdp.errors import DataError
-from synthdp.nonprivate.evaluate import as_pandas
+from synthdp.nonprivate.evaluate import array_of, as_pandas
 from synthdp.randomness import Generator
 from synthdp.schema.columns import Categorical
 from synthdp.schema.schema import Schema
@@ -141,17 +140,10 @@ def _frame(table: Any, schema: Schema | None, who: str) -> pd.DataFrame:
     if not isinstance(table, Source):
         return frame_of(table).to_pandas()
     columns = {name: Categorical() for name in table.names}
-    blocks = [{name: _labels(block[name]) for name in columns} for block in table.blocks(columns)]
+    blocks = [
+        {name: array_of(column, block[name]) for name, column in columns.items()} for block in table.blocks(columns)
+    ]
     return pd.concat([pd.DataFrame(block) for block in blocks], ignore_index=True)
-
-
-def _labels(raw: Any) -> Any:
-    """Return raw values as an array of values; missing labels become None, missing numbers NaN."""
-    if isinstance(raw, Labels):
-        levels = np.empty(len(raw.levels) + 1, object)
-        levels[:-1] = raw.levels
-        return levels[raw.codes]
-    return np.where(False if raw.missing is None else raw.missing, np.nan, raw.values)
 
 
 def _cells(values: FloatArray, like: FloatArray) -> IntArray:

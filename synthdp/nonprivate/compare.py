@@ -145,7 +145,7 @@ def _read(table: Source, name: str, column: Column, who: str) -> list[RawColumn]
     if name not in table.names:
         raise DataError(f"column {name!r} is missing from the {who} table: add it, or name another column")
     blocks = [conform(column, block[name]) for block in table.blocks({name: column})]
-    if not any(len(raw.codes if isinstance(raw, Labels) else raw.values) for raw in blocks):
+    if not any(raw.rows for raw in blocks):
         raise DataError(f"the {who} table has no rows: give a table with rows")
     return blocks
 
@@ -170,7 +170,7 @@ def _shares_of_levels(blocks: Sequence[RawColumn]) -> dict[str, float]:
     rows = 0
     for raw in blocks:
         if isinstance(raw, Labels):
-            rows += len(raw.codes)
+            rows += raw.rows
             names = ["missing", *map(str, raw.levels)]
             found = np.bincount(raw.codes + 1, minlength=len(names))
             for k in np.flatnonzero(found).tolist():
@@ -206,9 +206,5 @@ def _numbers(name: str, column: Column, real: Sequence[RawColumn], synthetic: Se
 
 def _values(blocks: Sequence[RawColumn]) -> FloatArray:
     """Return all values of a column's blocks of numbers as floats, (rows,), NaN where missing, for its bars."""
-    parts = [
-        np.where(False if raw.missing is None else raw.missing, np.nan, raw.values.astype(np.float64))
-        for raw in blocks
-        if isinstance(raw, Numbers)
-    ]
+    parts = [np.where(raw.gone, np.nan, raw.values.astype(np.float64)) for raw in blocks if isinstance(raw, Numbers)]
     return np.concatenate(parts)

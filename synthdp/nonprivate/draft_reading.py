@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from synthdp.arrays import LARGEST_WHOLE
-from synthdp.domain.encoder import Labels, RawColumn
+from synthdp.domain.encoder import Labels, RawColumn, labels_of_numbers
 from synthdp.nonprivate.draft_formats import days_as_numbers, kind_as_written
 from synthdp.nonprivate.draft_numbers import SHARED, outer
 from synthdp.schema.columns import (
@@ -357,10 +357,8 @@ def _distinct(raw: RawColumn) -> tuple[list[Any], np.ndarray]:
     """
     if isinstance(raw, Labels):
         return raw.levels, raw.codes
-    missing = np.zeros(len(raw.values), np.bool_) if raw.missing is None else raw.missing
-    missing = missing | np.isnan(raw.values)
-    values, codes = np.unique(np.where(missing, 0, raw.values), return_inverse=True)
-    return values.tolist(), np.where(missing, -1, codes)
+    labels = labels_of_numbers(raw)
+    return labels.levels, labels.codes
 
 
 def _kind_of_texts(counts: Mapping[str, int]) -> Column:

@@ -103,9 +103,8 @@ def proposed_rules(source: Source, columns: Mapping[str, Column]) -> list[dict[s
 def _values(raw: RawColumn) -> FloatArray:
     """Return the numbers of a column, (rows,), NaN where missing or no number."""
     if not isinstance(raw, Numbers):
-        return np.full(len(raw.codes), np.nan)
-    values = raw.values.astype(np.float64)
-    return values if raw.missing is None else np.where(raw.missing, np.nan, values)
+        return np.full(raw.rows, np.nan)
+    return np.where(raw.gone, np.nan, raw.values.astype(np.float64))
 
 
 def _codes(column: Column, raw: RawColumn) -> IntArray:

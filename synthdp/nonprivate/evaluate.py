@@ -276,7 +276,7 @@ def as_pandas(table: Any, schema: Schema, who: str) -> pd.DataFrame:
             f"column {missing[0]!r} is missing from the {who} table: add it; the schema has: {', '.join(schema)}"
         )
     blocks = [
-        pd.DataFrame({name: _values(column, conform(column, block[name])) for name, column in schema.items()})
+        pd.DataFrame({name: array_of(column, conform(column, block[name])) for name, column in schema.items()})
         for block in source.blocks(schema)
     ]
     frame = pd.concat(blocks, ignore_index=True)
@@ -285,17 +285,16 @@ def as_pandas(table: Any, schema: Schema, who: str) -> pd.DataFrame:
     return frame
 
 
-def _values(column: Column, raw: RawColumn) -> AnyArray:
+def array_of(column: Column, raw: RawColumn) -> AnyArray:
     """Return raw values as an array for pandas, (rows,): levels, times or numbers; None, NaT or NaN where missing."""
     if isinstance(raw, Labels):
         levels = np.empty(len(raw.levels) + 1, object)
         levels[:-1] = raw.levels
         return levels[raw.codes]
-    gone = np.zeros(len(raw.values), np.bool_) if raw.missing is None else raw.missing
     if column.temporal:
         values = raw.values.astype("datetime64[us]" if column.quantity == "moment" else "timedelta64[us]")
-        return np.where(gone, np.array("NaT", values.dtype), values)
-    return np.where(gone, np.nan, raw.values)
+        return np.where(raw.gone, np.array("NaT", values.dtype), values)
+    return np.where(raw.gone, np.nan, raw.values)
 
 
 def _train_and_test(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:

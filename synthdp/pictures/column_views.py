@@ -16,7 +16,7 @@ from synthdp.answers.expressions import grid_values
 from synthdp.answers.misfit_shares import MisfitShare, misfit_shares
 from synthdp.answers.question_partition import modelled_column
 from synthdp.answers.questions import marginal, quantile
-from synthdp.arrays import AnyArray, BoolArray, FloatArray, GridIndices, IntArray
+from synthdp.arrays import BoolArray, FloatArray, GridIndices, IntArray
 from synthdp.domain.derive import derive
 from synthdp.domain.encoder import Labels, Numbers, RawColumn, decode
 from synthdp.domain.grid import bounds_of, grid_of
@@ -109,9 +109,7 @@ def pair_of_values(values: Mapping[str, tuple[Column, RawColumn]], name: str, wi
 
 def grouped(column: Column, raw: RawColumn) -> tuple[IntArray, list[str]]:
     """Return the group of each value, (rows,), and the groups' names; -1 for missing values if they are rare."""
-    codes, names, missing = (
-        _by_level(column, raw) if isinstance(raw, Labels) else _by_size(column, raw.values, raw.missing)
-    )
+    codes, names, missing = _by_level(column, raw) if isinstance(raw, Labels) else _by_size(column, raw)
     if not missing.mean() > RARE:  # also without any row, where the mean is NaN
         return np.where(missing, -1, codes), names
     return np.where(missing, len(names), codes), [*names, "missing"]
@@ -132,17 +130,16 @@ def _by_level(column: Column, raw: Labels) -> tuple[IntArray, list[str], BoolArr
     place[shown] = np.arange(len(shown))
     codes = place[raw.codes]
     others = bool((codes[raw.codes >= 0] == len(shown)).any())
-    return codes, [str(raw.levels[i]) for i in shown] + ["others"] * others, raw.codes < 0
+    return codes, [str(raw.levels[i]) for i in shown] + ["others"] * others, raw.gone
 
 
-def _by_size(column: Column, values: AnyArray, missing: BoolArray | None) -> tuple[IntArray, list[str], BoolArray]:
+def _by_size(column: Column, raw: Numbers) -> tuple[IntArray, list[str], BoolArray]:
     """Return each row's group, (rows,), the groups' names, and whether its value is missing.
 
     Groups are intervals with about equally many rows; a value that many rows share has a group of its own.  Intervals
     of very few rows are joined with the next one.  Without any value there is one group, "none".
     """
-    gone = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), np.bool_)
-    gone = gone if missing is None else gone | missing
+    values, gone = raw.values, raw.gone
     there = np.sort(values[~gone])
     if not len(there):
         return np.zeros(len(values), np.int64), ["none"], gone
@@ -199,10 +196,9 @@ def computed_view(schema: Schema, name: str, raw: RawColumn) -> ColumnView:
     """
     if isinstance(raw, Labels):
         return _shares_of_levels(name, raw)
-    missing = np.zeros(len(raw.values), np.bool_) if raw.missing is None else raw.missing
     support = schema.outputs[name].support()
     spacing = support.size / (support.denominator or 1) if isinstance(support, Steps) else 0.0
-    return _shares_of_numbers(name, raw, raw.values[~missing].astype(np.float64), spacing=spacing)
+    return _shares_of_numbers(name, raw, raw.values[~raw.gone].astype(np.float64), spacing=spacing)
 
 
 def _shares_of_levels(name: str, raw: Labels) -> ColumnView:
@@ -210,7 +206,7 @@ def _shares_of_levels(name: str, raw: Labels) -> ColumnView:
 
     Only the first `SHOWN_LEVELS` have bars; the other levels and missing values are kept apart.
     """
-    shares = 100 * np.bincount(raw.codes + 1, minlength=len(raw.levels) + 1) / max(len(raw.codes), 1)
+    shares = 100 * np.bincount(raw.codes + 1, minlength=len(raw.levels) + 1) / max(raw.rows, 1)
     named = zip(map(str, raw.levels), shares[1:].tolist(), strict=True)
     bars = sorted((Bar(level, share) for level, share in named), key=lambda bar: -bar.share)
     missing = (Bar("missing", float(shares[0])),) if shares[0] else ()
@@ -223,7 +219,7 @@ def _shares_of_numbers(name: str, raw: Numbers, known: FloatArray, *, spacing: f
     ``known`` (some,) are the numbers that are not missing, ``spacing`` is the distance of adjacent ones, 0 for real
     numbers.
     """
-    rows = max(len(raw.values), 1)
+    rows = max(raw.rows, 1)
     missing = (Bar("missing", 100 * (rows - len(known)) / rows),) if len(known) < rows else ()
     if not len(known):
         return ColumnView(name=name, bars=missing or (Bar("missing", 100.0),), ordered=False)

@@ -240,7 +240,7 @@ def _strongest(pairs: Sequence[_Pair], anchor: str) -> tuple[list[tuple[float, s
     """
     found = []
     for first, second, a, b in pairs:
-        if not _rows(a[1]):
+        if not a[1].rows:
             continue
         codes = [grouped(*one)[0] for one in (a, b)]
         kept = (codes[0] >= 0) & (codes[1] >= 0)
@@ -258,11 +258,6 @@ def _strongest(pairs: Sequence[_Pair], anchor: str) -> tuple[list[tuple[float, s
         for i, view in enumerate(views)
     ]
     return [(value, f"{first} and {second}") for value, first, second, _, _ in found[: 2 * DRAWN]], drawn
-
-
-def _rows(raw: RawColumn) -> int:
-    """Return how many rows a raw column has, whether it holds labels or numbers; a table may have none."""
-    return len(raw.values if isinstance(raw, Numbers) else raw.codes)
 
 
 def _told(schema: Schema) -> list[str]:

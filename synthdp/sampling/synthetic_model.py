@@ -564,7 +564,7 @@ class _Values(Mapping[str, RawColumn]):
         raw = decode(column, indices, rng=generator(self._seeds[name]) if name in self._seeds else None)
         if name in self._sums and isinstance(raw, Numbers):
             values = raw.values.astype(np.float64)
-            whole = values if raw.missing is None else np.where(raw.missing, 0.0, values)
+            whole = np.where(raw.gone, 0.0, values)
             raw = replace(raw, values=values * (self._sums[name] / max(float(whole.sum()), 1e-300)))
         return raw
 

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from zoneinfo import ZoneInfo
 
 from synthdp.errors import SchemaError
+from synthdp.schema.plain_values import EPOCH, MICROSECOND
 
 LONGEST_FORMAT = 100
 """Most characters of a format.  A safety limit, because it becomes a regular expression."""
@@ -25,11 +26,6 @@ LAST_YEAR = 2068
 _MICROS = {"H": 3_600_000_000, "M": 60_000_000, "S": 1_000_000, "f": 1}
 """Microseconds in one hour, minute, second and microsecond, by strptime code."""
 
-_EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - moments are held in UTC without a zone
-"""The moment from which stored microseconds are counted."""
-
-_MICROSECOND = dt.timedelta(microseconds=1)
-"""One microsecond, the unit in which times are stored."""
 _MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
            "December")  # fmt: skip
 """English month names, which formats read and write whatever the system's language is."""
@@ -154,7 +150,7 @@ class TimeFormat:
             return None
         if self.quantity == "clock":
             return inside
-        return (self._day(told, numbers) - _EPOCH) // _MICROSECOND + inside - _offset(told.get("z"))
+        return (self._day(told, numbers) - EPOCH) // MICROSECOND + inside - _offset(told.get("z"))
 
     def _day(self, told: Mapping[str, str], numbers: Mapping[str, int]) -> dt.datetime:
         """Return the day of matched parts, given as texts and as numbers by code; without a day or month it is the first.
@@ -163,7 +159,7 @@ class TimeFormat:
         """
         year = numbers["Y"] if "Y" in numbers else self.last_year - (self.last_year - numbers["y"]) % 100
         if "j" in numbers:
-            day = dt.datetime(year, 1, 1) + dt.timedelta(days=numbers["j"] - 1)  # noqa: DTZ001 - see _EPOCH
+            day = dt.datetime(year, 1, 1) + dt.timedelta(days=numbers["j"] - 1)  # noqa: DTZ001 - see EPOCH
             if day.year != year:
                 raise ValueError
             return day
@@ -174,7 +170,7 @@ class TimeFormat:
         """Return a number of microseconds as text."""
         micros = int(value)
         if self.quantity == "moment":
-            moment = _EPOCH + dt.timedelta(microseconds=micros)
+            moment = EPOCH + dt.timedelta(microseconds=micros)
             if self.zone is not None:
                 moment = moment.replace(tzinfo=dt.UTC).astimezone(ZoneInfo(self.zone))
             return "".join(text if not code else _written(code, moment, bare=bare) for code, text, bare in self.parts)

@@ -18,10 +18,10 @@ from synthdp.arrays import LARGEST_WHOLE
 DAY = 86_400_000_000
 """Microseconds in a day."""
 
-_EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - moments are held in UTC without a zone
-"""The moment from which NumPy counts."""
+EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - moments are held in UTC without a zone
+"""The moment from which stored times and NumPy count."""
 
-_MICROSECOND = dt.timedelta(microseconds=1)
+MICROSECOND = dt.timedelta(microseconds=1)
 """One microsecond, the unit in which times are stored."""
 
 _ATTOSECONDS = {"W": 604_800 * 10**18, "D": 86_400 * 10**18, "h": 3_600 * 10**18, "m": 60 * 10**18, "s": 10**18,
@@ -59,7 +59,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, (dt.date, dt.time)):
         return value.isoformat()
     if isinstance(value, dt.timedelta):
-        return str(dt.timedelta(microseconds=value // _MICROSECOND))
+        return str(dt.timedelta(microseconds=value // MICROSECOND))
     if isinstance(value, (np.datetime64, np.timedelta64)):
         return _of_ticks(value)
     if isinstance(value, (decimal.Decimal, np.longdouble)):
@@ -109,7 +109,7 @@ def _of_ticks(value: np.datetime64 | np.timedelta64) -> Any:
     if isinstance(value, np.timedelta64):
         return str(dt.timedelta(microseconds=micros))
     try:
-        moment = _EPOCH + dt.timedelta(microseconds=micros)
+        moment = EPOCH + dt.timedelta(microseconds=micros)
     except OverflowError:
         return value
     whole_days = np.datetime_data(value.dtype)[0] in {*_CALENDAR, "W", "D"}

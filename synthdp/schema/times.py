@@ -16,7 +16,7 @@ from synthdp.arrays import LARGEST_WHOLE
 from synthdp.errors import SchemaError
 from synthdp.schema.column import Known, Quantity, Steps, is_finite_number, number, register
 from synthdp.schema.formats import LAST_YEAR, TimeFormat, checked, time_format
-from synthdp.schema.plain_values import length_of_text
+from synthdp.schema.plain_values import EPOCH, length_of_text
 
 Moment: TypeAlias = str | dt.datetime | dt.date | np.datetime64
 
@@ -25,9 +25,6 @@ RESOLUTIONS = {"D": 86_400_000_000, "h": 3_600_000_000, "min": 60_000_000, "s": 
 
 CALENDAR = (-62_135_596_800_000_000, 253_402_300_799_999_999)
 """First and last microsecond, counted from 1970, that Python's datetimes can hold: moments are clipped to them."""
-
-EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - moments are held in UTC without a zone
-"""The moment from which stored microseconds are counted."""
 
 
 @register

@@ -237,9 +237,8 @@ def _keeping_sums(raw: Numbers) -> Numbers:
 
     Survey weights must still add up to the population.
     """
-    missing = np.isnan(raw.values) if raw.missing is None else raw.missing
-    sums = np.rint(np.cumsum(np.where(missing, 0.0, raw.values)))
-    return replace(raw, values=np.where(missing, raw.values, np.diff(sums, prepend=0.0)))
+    sums = np.rint(np.cumsum(np.where(raw.gone, 0.0, raw.values)))
+    return replace(raw, values=np.where(raw.gone, raw.values, np.diff(sums, prepend=0.0)))
 
 
 def _holds_all(library: str, column: Column, dtype: str) -> bool:

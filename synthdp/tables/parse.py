@@ -20,18 +20,12 @@ from synthdp.domain.encoder import (
 )
 from synthdp.domain.grid import labels_of
 from synthdp.schema.column import Column
-from synthdp.schema.plain_values import length_of_text, micros_of_ticks
+from synthdp.schema.plain_values import EPOCH, MICROSECOND, length_of_text, micros_of_ticks
 from synthdp.schema.times import RESOLUTIONS
 from synthdp.tables.plain import Opaque, micros_of
 
 MICROSECONDS = {"D": RESOLUTIONS["D"], "s": RESOLUTIONS["s"], "ms": RESOLUTIONS["ms"], "us": 1}
 """Microseconds in each unit of time that columns come in, except nanoseconds, which are finer than what is stored."""
-
-_EPOCH = dt.date(1970, 1, 1)
-"""The day from which days are counted."""
-
-_MICROSECOND = dt.timedelta(microseconds=1)
-"""One microsecond, the unit in which times are stored."""
 
 _TRUE = frozenset({"true", "t", "yes", "y", "on", "1", "1.0"})
 """Texts that mean true, in either case, as databases accept them."""
@@ -64,7 +58,7 @@ def declared(labels: Labels, column: Column) -> RawColumn:
 def written_numbers(raw: Numbers, column: Column) -> RawColumn:
     """Return numbers in a column of times as microseconds, read by its digit format (20260131); all missing without one."""
     if column.cells is None:
-        return all_missing(len(raw.values))
+        return all_missing(raw.rows)
     return declared(labels_of_numbers(raw), column)
 
 
@@ -227,7 +221,7 @@ def _moment(value: Any) -> int | None:
     if isinstance(value, dt.datetime):
         return micros_of(value)
     if isinstance(value, dt.date):
-        return (value.toordinal() - _EPOCH.toordinal()) * RESOLUTIONS["D"]
+        return (value.toordinal() - EPOCH.toordinal()) * RESOLUTIONS["D"]
     return None
 
 
@@ -251,7 +245,7 @@ def _length(value: Any) -> int | None:
     if isinstance(value, np.timedelta64):
         return micros_of_ticks(value)
     if isinstance(value, dt.timedelta):
-        return int(value // _MICROSECOND)
+        return int(value // MICROSECOND)
     if isinstance(value, str):
         return length_of_text(value.strip())
     return None

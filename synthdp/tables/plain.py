@@ -18,10 +18,8 @@ import numpy as np
 import pandas as pd
 
 from synthdp.domain.encoder import Labels, RawColumn
-from synthdp.schema.times import EPOCH
+from synthdp.schema.plain_values import EPOCH, MICROSECOND
 
-_MICROSECOND = dt.timedelta(microseconds=1)
-"""One microsecond, the unit in which times are stored."""
 _SAFE = (bytes, Fraction, dt.date, dt.timedelta, pd.Timedelta, pd.Period)
 """Types whose comparison and hashing run no foreign code, so that their values are kept as they are."""
 
@@ -304,4 +302,4 @@ def _nanoseconds(moment: np.datetime64) -> int:
 def micros_of(moment: dt.datetime) -> int:
     """Return the microseconds of a datetime since 1970 UTC, even if the UTC time is outside the years 1 to 9999."""
     offset = moment.utcoffset() or dt.timedelta()
-    return (moment.replace(tzinfo=None) - EPOCH) // _MICROSECOND - offset // _MICROSECOND
+    return (moment.replace(tzinfo=None) - EPOCH) // MICROSECOND - offset // MICROSECOND

@@ -315,7 +315,7 @@ def _dictionary(column: Column, raw: RawColumn, kind: Any) -> Any:
     Its indices have 32 bits if its own index type has too few for the levels.  Levels without order get no order from
     the private column's type: the order of the schema's list means nothing.
     """
-    missing = casting.nulls(raw)
+    missing = raw.gone
     if isinstance(raw, Labels):
         levels, codes = _levels(column, raw.levels, kind.value_type), raw.codes
     else:
@@ -334,7 +334,7 @@ def _dictionary(column: Column, raw: RawColumn, kind: Any) -> Any:
 
 def _numeric(column: Column, raw: Numbers, kind: Any) -> Any:
     """Return raw numbers as an Arrow array of a type; raise FormatError if the type cannot hold them."""
-    missing = casting.nulls(raw)
+    missing = raw.gone
     types = pa.types
     if types.is_integer(kind):
         first = 0 if types.is_unsigned_integer(kind) else -(2 ** (kind.bit_width - 1))
@@ -359,7 +359,7 @@ def _times(column: Column, raw: Numbers, kind: Any) -> Any:
     if held != column.quantity or kind == pa.month_day_nano_interval():
         raise FormatError(f"{kind} cannot hold the values that the schema declares")
     resolution = "D" if pa.types.is_date(kind) else kind.unit
-    ticks, missing = casting.ticks(column, raw, resolution), casting.nulls(raw)
+    ticks, missing = casting.ticks(column, raw, resolution), raw.gone
     if pa.types.is_date64(kind):
         ticks *= 86_400_000
     return pa.array(ticks.astype(np.int32) if kind.bit_width == 32 else ticks, mask=missing).cast(kind)

@@ -14,8 +14,8 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from synthdp.arrays import LARGEST_WHOLE, AnyArray, BoolArray, FloatArray, IntArray
-from synthdp.domain.encoder import Labels, Numbers, RawColumn
+from synthdp.arrays import LARGEST_WHOLE, AnyArray, FloatArray, IntArray
+from synthdp.domain.encoder import Numbers
 from synthdp.domain.grid import bounds_of, grid_of
 from synthdp.errors import FormatError
 from synthdp.schema.column import Column, Fresh, Level, Levels
@@ -26,14 +26,6 @@ from synthdp.tables.refusals import instead_of
 LARGEST_NANO = 2**63 // 1000 - 1
 """Largest number of microseconds that fits in a 64-bit number of nanoseconds; times beyond are clipped to it where an
 output type counts nanoseconds.  A safety limit."""
-
-
-def nulls(raw: RawColumn) -> BoolArray:
-    """Return an (n,) mask of a raw column's missing values."""
-    if isinstance(raw, Labels):
-        return np.asarray(raw.codes < 0)
-    missing = np.zeros(len(raw.values), np.bool_) if raw.missing is None else raw.missing
-    return missing | np.isnan(raw.values) if raw.values.dtype.kind == "f" else missing
 
 
 def levels_as_text(levels: Sequence[Level], column: Column | None = None) -> list[str]:
@@ -97,10 +89,10 @@ def whole(column: Column, raw: Numbers, *, first: int, last: int) -> AnyArray:
     They are unsigned if ``first`` is not negative.  Times with a text format are its digits, such as 20260131.
     """
     if column.temporal and column.cells is not None:
-        raw = Numbers(np.array([int(text or 0) for text in _digits(column, raw, last)], np.int64), nulls(raw))
+        raw = Numbers(np.array([int(text or 0) for text in _digits(column, raw, last)], np.int64), raw.gone)
     else:
         _check_numbers(column)
-    missing = nulls(raw)
+    missing = raw.gone
     values: AnyArray = np.where(missing, 0, raw.values) if missing.any() else raw.values
     if values.dtype.kind == "f":
         lower, upper = bounds(column)
@@ -131,7 +123,7 @@ def real(column: Column, raw: Numbers, dtype: np.dtype[Any]) -> FloatArray:
         inside = (lower <= exact) & (exact <= upper)
         values = np.where(inside & (values.astype(np.float64) > upper), np.nextafter(values, limits.min), values)
         values = np.where(inside & (values.astype(np.float64) < lower), np.nextafter(values, limits.max), values)
-    values[nulls(raw)] = np.nan
+    values[raw.gone] = np.nan
     return values
 
 
@@ -154,7 +146,7 @@ def decimals(column: Column | None, raw: Numbers, *, precision: int, scale: int)
             near = value.quantize(step, ROUND_CEILING)
         return max(-largest, min(near, largest))
 
-    missing = nulls(raw)
+    missing = raw.gone
     exact = {value: rounded(Decimal(repr(value)), value) for value in set(raw.values[~missing].tolist())}
     return [None if gone else exact[value] for value, gone in zip(raw.values.tolist(), missing, strict=True)]
 
@@ -176,10 +168,10 @@ def ticks(column: Column, raw: Numbers, resolution: str) -> IntArray:
         first, last = max(first, -LARGEST_NANO), min(last, LARGEST_NANO)
     step = MICROSECONDS.get(resolution, 1)
     lower, upper = bounds_of(column)
-    micros = np.where(nulls(raw), 0, raw.values).astype(np.int64)
+    micros = np.where(raw.gone, 0, raw.values).astype(np.int64)
     down = micros - micros % step
     down = np.where((down < lower) & (down + step <= upper), down + step, down)
-    micros = np.clip(np.where(nulls(raw), 0, down), first, last)
+    micros = np.clip(np.where(raw.gone, 0, down), first, last)
     return micros * 1000 if resolution == "ns" else micros // step
 
 
@@ -226,7 +218,7 @@ def texts(column: Column, raw: Numbers) -> list[str | None]:
     form = column.cells
     if form is not None:
         values = ticks(column, raw, "us").tolist() if column.temporal else objects(column, raw)
-        return [None if gone else form.write(value) for value, gone in zip(values, nulls(raw), strict=True)]
+        return [None if gone else form.write(value) for value, gone in zip(values, raw.gone, strict=True)]
     found, place = objects(column, raw), zone(column)
     if place is not None:
         there = _zone_named(place)
@@ -256,7 +248,7 @@ def _in_zone(moment: dt.datetime, zone: dt.tzinfo) -> str:
 def objects(column: Column, raw: Numbers) -> list[Any]:
     """Return numbers or times as Python objects, such as datetimes; ``None`` where missing."""
     plain = (ticks(column, raw, "us") if column.temporal else raw.values).tolist()
-    return [None if gone else column.as_object(value) for value, gone in zip(plain, nulls(raw), strict=True)]
+    return [None if gone else column.as_object(value) for value, gone in zip(plain, raw.gone, strict=True)]
 
 
 def _digits(column: Column, raw: Numbers, last: int) -> list[str | None]:

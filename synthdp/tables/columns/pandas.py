@@ -126,7 +126,7 @@ def array(column: Column, raw: RawColumn, name: str) -> Any:
         return pd.arrays.ArrowExtensionArray(arrow_columns.values_of(column, raw, name.removesuffix("[pyarrow]")))
     if found := _CATEGORY.fullmatch(name):
         return _categories(column, raw, found["levels"], ordered=found["ordered"] is not None)
-    if casting.nulls(raw).any():
+    if raw.gone.any():
         name = _NULLABLE.get(name, name)
     dtype = dtype_named(name)
     if isinstance(raw, Labels):
@@ -252,7 +252,7 @@ def _categories(column: Column, raw: RawColumn, name: str, *, ordered: bool) -> 
     Levels without order get no order from the private column's dtype: the order of the schema's list means nothing.
     """
     if not isinstance(raw, Labels):
-        here = ~casting.nulls(raw)
+        here = ~raw.gone
         numbers: AnyArray = raw.values[here]
         values, places = np.unique(numbers, return_inverse=True)
         same, levels = pd.Index(array(column, Numbers(values), name)).factorize()  # of different numbers, clipped ones
@@ -283,7 +283,7 @@ def _levels(column: Column, levels: list[Any], dtype: Any) -> Any:
 
 def _numeric(column: Column, raw: Numbers, dtype: Any) -> Any:
     """Return raw numbers as an array of a dtype; raise FormatError if the dtype cannot hold them."""
-    missing = casting.nulls(raw)
+    missing = raw.gone
     if isinstance(dtype, pd.StringDtype):
         return pd.array(casting.texts(column, raw), dtype=dtype)
     if isinstance(dtype, pd.PeriodDtype):
@@ -323,5 +323,5 @@ def _times(column: Column, raw: Numbers, name: str) -> AnyArray:
         raise FormatError(f"{dtype} cannot hold the values that the schema declares")
     values = casting.ticks(column, raw, resolution)
     times = values.view(dtype)
-    times[casting.nulls(raw)] = np.array("NaT", dtype)
+    times[raw.gone] = np.array("NaT", dtype)
     return times

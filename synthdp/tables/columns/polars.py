@@ -239,7 +239,7 @@ def _limits(kind: Any) -> tuple[int, int]:
 
 def _numeric(column: Column, raw: Numbers, kind: Any) -> pl.Series:
     """Return raw numbers as a series of a type; raise FormatError if the type cannot hold them."""
-    missing = casting.nulls(raw)
+    missing = raw.gone
     if kind == pl.Boolean:
         values = pl.Series(casting.whole(column, raw, first=0, last=1).astype(np.bool_))
     elif kind in (pl.String, pl.Categorical):
