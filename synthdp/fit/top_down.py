@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from synthdp.arrays import BoolArray, FloatArray, IntArray
-from synthdp.queries.contingency import project_to_simplex
+from synthdp.queries.contingency import project_to_simplex, rounded_to_sum
 
 PRIOR_CHILDREN = 10
 """Weight of the variance pooled over all cells when one cell's variance over places is estimated, as a number of places.
@@ -101,10 +101,7 @@ def descended(whole: PlaceCounts, levels: Sequence[NoisyPlaces]) -> list[PlaceCo
 
 def _rows_of_children(level: NoisyPlaces, children: IntArray, total: int) -> IntArray:
     """Divide a place's rows among its children in whole numbers, nearest to the children's estimates, (children,)."""
-    near = project_to_simplex(level.rows[children], float(total))
-    found = np.floor(near).astype(np.int64)
-    found[np.argsort(found - near, kind="stable")[: total - int(found.sum())]] += 1
-    return np.asarray(found)
+    return rounded_to_sum(project_to_simplex(level.rows[children], float(total)), total)
 
 
 def _table(level: NoisyPlaces, name: int, rows: IntArray, above: IntArray) -> IntArray | None:

@@ -237,3 +237,10 @@ def project_to_simplex(values: FloatArray, total: float) -> FloatArray:
     last = np.flatnonzero(descending > thresholds)[-1]
     projected: FloatArray = np.maximum(values - thresholds[last], 0.0)
     return projected
+
+
+def rounded_to_sum(estimates: FloatArray, total: int) -> IntArray:
+    """Return integers, (k,), nearest to estimates that add up to ``total``, by the largest remainder method."""
+    found = np.floor(estimates).astype(np.int64)
+    found[np.argsort(found - estimates, kind="stable")[: total - int(found.sum())]] += 1
+    return np.asarray(found)

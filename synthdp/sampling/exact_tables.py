@@ -12,7 +12,7 @@ import numpy as np
 
 from synthdp.arrays import BoolArray, Clique, Codes, FloatArray, IntArray, frozen
 from synthdp.errors import ParameterError
-from synthdp.queries.contingency import cell_index, check_clique, contingency, table_shape, table_size
+from synthdp.queries.contingency import cell_index, check_clique, contingency, rounded_to_sum, table_shape, table_size
 from synthdp.randomness import Generator
 
 ATTEMPTS = 20
@@ -332,7 +332,4 @@ def exact_counts(estimates: FloatArray, rows: int) -> IntArray:
     rows
         The wanted sum, >= 0.
     """
-    scaled = estimates * (rows / estimates.sum())
-    found = np.floor(scaled).astype(np.int64)
-    found[np.argsort(found - scaled, kind="stable")[: rows - int(found.sum())]] += 1
-    return np.asarray(found)
+    return rounded_to_sum(estimates * (rows / estimates.sum()), rows)

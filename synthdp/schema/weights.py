@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
 from synthdp.errors import SchemaError
 from synthdp.figures import in_figures
-from synthdp.schema.column import Interval, Known, Quantity, register, values_as_tuple
+from synthdp.schema.column import Interval, Known, Quantity, is_finite_number, register, values_as_tuple
 
 CLASSES = 16
 """Number of bins of a survey weight, by default.  More tell unequal weights better apart, and leave each bin fewer rows
@@ -76,7 +76,7 @@ class Weight(Known):
     def check(self, where: str) -> None:
         """Raise SchemaError unless bounds, classes, means and errors are consistent."""
         for name in ("lower", "upper"):
-            if not _is_number(getattr(self, name)):
+            if not is_finite_number(getattr(self, name)):
                 raise SchemaError(f"{where}: {name} must be a finite number")
         if not 0 < self.lower < self.upper:
             raise SchemaError(
@@ -87,7 +87,7 @@ class Weight(Known):
         if isinstance(self.classes, bool) or not isinstance(self.classes, int) or not 2 <= self.classes <= MOST_CLASSES:
             raise SchemaError(f"{where}: classes ({self.classes!r}) must be a whole number from 2 to {MOST_CLASSES}")
         found = (*self.means, *self.errors)
-        if len(self.means) != len(self.errors) or not all(_is_number(one) and one >= 0 for one in found):
+        if len(self.means) != len(self.errors) or not all(is_finite_number(one) and one >= 0 for one in found):
             raise SchemaError(
                 f"{where}: means and errors must be two lists of the same length, of numbers of at least 0"
             )
@@ -118,8 +118,3 @@ class Weight(Known):
         """Return a phrase for the column's type, bounds and classes, for receipts and lists of columns."""
         low, high = (in_figures(bound, digits=6) for bound in (self.lower, self.upper))
         return f"survey weight, {low} to {high}, in {self.classes} classes"
-
-
-def _is_number(value: Any) -> bool:
-    """Return whether a value is a finite number and no boolean."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)

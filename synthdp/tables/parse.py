@@ -62,6 +62,13 @@ def written_numbers(raw: Numbers, column: Column) -> RawColumn:
     return declared(labels_of_numbers(raw), column)
 
 
+def truth_values(flags: IntArray, missing: BoolArray | None, column: Column) -> RawColumn:
+    """Return truth values, given as 0 and 1, as labels or as numbers, whichever the declared column needs."""
+    if column.labelled:
+        return declared(Labels([False, True], flags if missing is None else np.where(missing, -1, flags)), column)
+    return Numbers(flags, missing)
+
+
 def all_missing(rows: int) -> Numbers:
     """Return a raw column of missing values, for a column whose type is not the declared one."""
     return Numbers(np.zeros(rows, np.int64), np.ones(rows, np.bool_))

@@ -24,6 +24,7 @@ from synthdp.tables.parse import (
     some,
     taken,
     times,
+    truth_values,
     whole_numbers,
     written_numbers,
 )
@@ -244,9 +245,7 @@ def _flags(series: Any, column: Column) -> RawColumn:
         return all_missing(len(series))
     flags = pc.fill_null(series, False).to_numpy().astype(np.int64)
     missing = some(series.is_null().to_numpy())
-    if column.labelled:
-        return declared(Labels([False, True], flags if missing is None else np.where(missing, -1, flags)), column)
-    return Numbers(flags, missing)
+    return truth_values(flags, missing, column)
 
 
 def _numbers(series: Any, column: Column) -> RawColumn:

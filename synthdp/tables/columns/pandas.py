@@ -21,6 +21,7 @@ from synthdp.tables.parse import (
     some,
     taken,
     times,
+    truth_values,
     whole_numbers,
     written_numbers,
 )
@@ -168,10 +169,7 @@ def _plain_numbers(series: pd.Series[Any], column: Column) -> Any:
     kind = series.dtype.kind
     if kind == "b":
         flags = series.to_numpy(np.bool_, na_value=False) if masked else series.to_numpy()
-        if column.labelled:
-            codes = flags.astype(np.int64)
-            return declared(Labels([False, True], codes if missing is None else np.where(missing, -1, codes)), column)
-        return Numbers(flags.astype(np.int64), missing)
+        return truth_values(flags.astype(np.int64), missing, column)
     if kind == "f" or (kind == "u" and column.real):
         with np.errstate(over="ignore"):  # a warning would tell of one large value
             return Numbers(series.to_numpy(np.float64, na_value=np.nan) if masked else series.to_numpy(np.float64))

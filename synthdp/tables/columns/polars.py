@@ -13,7 +13,7 @@ from synthdp.domain.encoder import Labels, Numbers, RawColumn
 from synthdp.errors import FormatError
 from synthdp.schema.column import Column
 from synthdp.tables.columns import cast as casting
-from synthdp.tables.parse import all_missing, declared, misfits, some, times, written_numbers
+from synthdp.tables.parse import all_missing, declared, misfits, some, times, truth_values, written_numbers
 from synthdp.tables.plain import labels_of_objects, text_of_bytes
 from synthdp.tables.refusals import instead_of
 
@@ -165,9 +165,7 @@ def _flags(series: pl.Series, column: Column) -> RawColumn:
         return all_missing(len(series))
     flags = series.fill_null(value=False).cast(pl.Int64).to_numpy()
     missing = _missing(series)
-    if column.labelled:
-        return declared(Labels([False, True], flags if missing is None else np.where(missing, -1, flags)), column)
-    return Numbers(flags, missing)
+    return truth_values(flags, missing, column)
 
 
 def _numbers(series: pl.Series, column: Column) -> RawColumn:

@@ -33,6 +33,7 @@ from synthdp.tables.dataframe import FrameSource
 from synthdp.tables.refusals import instead_of
 from synthdp.tables.source import BLOCK_ROWS, Bound
 from synthdp.tables.sql.catalogue import identities
+from synthdp.tables.sql.counting import binary_search
 from synthdp.tables.sql.links import DuckDBLink
 
 SETS_A_QUERY = 40
@@ -251,7 +252,7 @@ def _number_cell(axis: Axis, value: str, *, real: bool) -> str:
         f"make_timestamp({x})" if moment else f"CAST('{x!r}' AS {'DOUBLE' if real else 'BIGINT'})" for x in first
     ]
     null = _cell_of(axis, grid.other if grid.null is None else grid.null)
-    regular = _search(value, literals, [str(cell) for cell in axis.cells[runs].tolist()])
+    regular = binary_search(value, literals, axis.cells[runs].tolist())
     for i, special in enumerate(grid.special):
         exact = column.whole and not real
         equal = f"{value} = " + (
@@ -260,18 +261,6 @@ def _number_cell(axis: Axis, value: str, *, real: bool) -> str:
         regular = f"CASE WHEN {equal} THEN {_cell_of(axis, grid.regular + i)} ELSE {regular} END"
     missing = f"{value} IS NULL OR isnan({value})" if real else f"{value} IS NULL"
     return f"CASE WHEN {missing} THEN {null} ELSE {regular} END"
-
-
-def _search(value: str, ends: Sequence[str], cells: Sequence[str]) -> str:
-    """Return SQL that finds a value's bin among sorted ends by binary search."""
-    if not ends:
-        return cells[0]
-    middle = len(ends) // 2
-    low, high = (
-        _search(value, ends[:middle], cells[: middle + 1]),
-        _search(value, ends[middle + 1 :], cells[middle + 1 :]),
-    )
-    return f"CASE WHEN {value} < {ends[middle]} THEN {low} ELSE {high} END"
 
 
 def _first_values(column: Column, indices: AnyArray, *, real: bool) -> list[Any]:

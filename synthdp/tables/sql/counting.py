@@ -143,7 +143,7 @@ def _scored_pairs(products: Products, coded: str, names: Sequence[str]) -> tuple
     left, right = products.pairs
     pairs = list(zip(left.tolist(), right.tolist(), strict=True))
     scores = [
-        f"CAST({_search(names[j], axis.starts.tolist()[1:], products.scores[j][axis.cells].tolist())} AS bigint) AS s{j}"
+        f"CAST({binary_search(names[j], axis.starts.tolist()[1:], products.scores[j][axis.cells].tolist())} AS bigint) AS s{j}"
         for j, axis in ((j, products.domain.axes[j]) for j in sorted({j for pair in pairs for j in pair}))
     ]
     return pairs, f"(SELECT {', '.join(scores)} FROM {coded}) scored"  # noqa: S608
@@ -184,7 +184,7 @@ def cell_sql(axis: Axis, index: str) -> str:
     if cells == starts:
         return index
     if len(starts) <= MOST_RUNS:
-        return _search(index, starts[1:], cells)
+        return binary_search(index, starts[1:], cells)
     single = np.diff(axis.starts, append=axis.grid.size) == 1
     listed = [axis.starts[single & (axis.cells == cell)].tolist() for cell in range(axis.size)]
     whens = "".join(
@@ -194,20 +194,20 @@ def cell_sql(axis: Axis, index: str) -> str:
     if not len(left):
         return f"CASE {whens}END"
     first = left[np.diff(axis.cells[left], prepend=-1) != 0]  # what is not listed, neighbours of one cell together
-    rest = _search(index, axis.starts[first].tolist()[1:], axis.cells[first].tolist())
+    rest = binary_search(index, axis.starts[first].tolist()[1:], axis.cells[first].tolist())
     return f"CASE {whens}ELSE {rest} END"
 
 
-def _search(index: str, ends: Sequence[int], cells: Sequence[int]) -> str:
-    """Return SQL for a binary search of the bin of a grid index, given the bins' sorted ends."""
+def binary_search(value: str, ends: Sequence[int | str], cells: Sequence[int]) -> str:
+    """Return SQL that finds the bin of a value, or of a grid index, among the bins' sorted ends."""
     if not ends:
         return str(cells[0])
     middle = len(ends) // 2
     low, high = (
-        _search(index, ends[:middle], cells[: middle + 1]),
-        _search(index, ends[middle + 1 :], cells[middle + 1 :]),
+        binary_search(value, ends[:middle], cells[: middle + 1]),
+        binary_search(value, ends[middle + 1 :], cells[middle + 1 :]),
     )
-    return f"CASE WHEN {index} < {ends[middle]} THEN {low} ELSE {high} END"
+    return f"CASE WHEN {value} < {ends[middle]} THEN {low} ELSE {high} END"
 
 
 def _groups(shape: Sequence[int], cliques: Sequence[Clique]) -> list[Clique]:
