@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synthdp.arrays import AnyArray, Clique, Codes, FloatArray, Table, Weights, frozen
+from synthdp.arrays import Clique, Codes, Table, Weights, frozen
 from synthdp.codec import file_form
 from synthdp.distribution.protocol import (
     Evidence,
@@ -70,16 +70,6 @@ class Explicit:
         """Return the summed weight in every cell of ``clique``; see `Distribution.marginal`."""
         check_clique(clique, self.shape)
         return contingency(self.codes, self.shape, clique, self.weights)
-
-    def expected(self, features: AnyArray) -> FloatArray:
-        """Return the mean of ``features`` (m, k), evaluated at ``codes``, under the weights; (k,).
-
-        Answers to queries that are no marginals follow from it.
-        """
-        if len(features) != len(self.codes):
-            raise ParameterError(f"features must have one row per point, {len(self.codes)} in all, not {len(features)}")
-        mean: FloatArray = self.weights @ features
-        return mean
 
     def sample(self, rows: int, rng: Generator, *, given: Evidence | None = None, independent: bool = False) -> Codes:
         """Repeat the support points by controlled rounding, and shuffle; see `Distribution.sample`.

@@ -294,47 +294,6 @@ def pld_epsilon(events: Sequence[NoiseEvent], delta: float) -> float:
         epsilon = found * (1 + 1e-9) if gap > 0 else found
 
 
-def pld_gaussian_scale(
-    epsilon: float,
-    delta: float,
-    *,
-    sensitivity: int = 1,
-    count: int = 1,
-    coordinates: int = 1,
-    shifts_of_one: bool = False,
-) -> float:
-    """Return the least σ, to 1e-5 and rounded up, at which ``count`` Gaussian vectors cost at most (ε, δ).
-
-    Parameters
-    ----------
-    epsilon, delta
-        The promise; δ ≥ 1e-10.
-    sensitivity
-        *Square* of the L2 sensitivity of one vector, in lattice steps.
-    count, coordinates, shifts_of_one
-        As in `NoiseEvent`.
-    """
-    check_number("epsilon", epsilon, above=0)
-
-    def holds(sigma: float) -> bool:
-        event = NoiseEvent(
-            kind="gaussian",
-            scale=sigma,
-            sensitivity=sensitivity,
-            count=count,
-            coordinates=coordinates,
-            shifts_of_one=shifts_of_one,
-        )
-        return pld_epsilon([event], delta) <= epsilon
-
-    continuous = math.sqrt(sensitivity * count) / gdp_from_approx(epsilon, delta)
-    floor = 1.0 if sensitivity > 1 else 0.1
-    high = max(continuous, floor)
-    while not holds(high):
-        high *= 1.25
-    return last_holding(holds, inside=high, outside=max(high / 2, floor), relative=1e-5)
-
-
 def _composed(events: Sequence[NoiseEvent]) -> Any:
     """Return the privacy loss distribution (of dp-accounting) of all events together.
 

@@ -396,16 +396,6 @@ def gaussian(k: int, *, sensitivity: float, epsilon: float, delta: float, beta: 
     return float(-sigma * ndtri(_one_tail(k, beta) / 2))
 
 
-def linf_knorm_bound(k: int, *, sensitivity: float, epsilon: float, beta: float) -> float:
-    """Return a bound α on the largest error of k answers of the ℓ∞ K-norm mechanism, by a tail bound of the gamma law.
-
-    α = (Δ/ε)(k + √(2k ln(1/β)) + ln(1/β)) (Boucheron, Lugosi, Massart 2013, section 2.4).
-    """
-    _check(k, sensitivity=sensitivity, epsilon=epsilon, beta=beta)
-    tail = math.log(1 / beta)
-    return sensitivity / epsilon * (k + math.sqrt(2 * k * tail) + tail)
-
-
 def linf_knorm(k: int, *, sensitivity: float, epsilon: float, beta: float) -> float:
     """Return the exact (1 − β)-quantile α of the largest error of k answers of the ℓ∞ K-norm mechanism.
 

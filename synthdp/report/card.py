@@ -110,14 +110,6 @@ def card_rows(card: dict[str, Any]) -> list[tuple[str, list[str]]]:
     return [(title, lines) for title, lines in rows if lines]
 
 
-def card_text(card: dict[str, Any]) -> str:
-    """Return the card as text with one line for each statement."""
-    lines = ["Privacy card"]
-    for title, texts in card_rows(card):
-        lines += [f"  {title if i == 0 else '':<22}{text}" for i, text in enumerate(texts)]
-    return "\n".join(lines)
-
-
 def _definition(receipt: Receipt) -> str:
     """Return the name of the release's privacy definition, with Greek parameters for (ε, δ); else the class's name."""
     match receipt.total:

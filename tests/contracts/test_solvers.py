@@ -13,9 +13,8 @@ from contracts.fit_problems import KNOWN_PROBLEMS, PULLED_PROBLEMS, KnownProblem
 
 from synthdp.fit.explicit.column_generation import ColumnGeneration, GridProblem
 from synthdp.fit.explicit.l1_program import GAP, ROUNDING, L1Program
-from synthdp.fit.explicit.pricing import Enumeration
+from synthdp.fit.explicit.pricing import Enumeration, ProductBasis
 from synthdp.fit.explicit.problem import FitProblem
-from synthdp.fit.explicit.product_basis import ProductBasis
 from synthdp.fit.explicit.sifting import Sifting
 from synthdp.fit.explicit.solver import FitResult, FitStatus, Solver
 

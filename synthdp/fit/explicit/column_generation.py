@@ -17,9 +17,8 @@ from synthdp.arrays import Answers, Codes, FloatArray, IntArray, Weights, frozen
 from synthdp.checks import check_number, check_share, check_whole
 from synthdp.errors import ParameterError, SolverFailedError
 from synthdp.fit.explicit.linear_program import FEASIBILITY
-from synthdp.fit.explicit.pricing import CoordinateAscent, Priced, Pricer, exceeds, uniform_codes
+from synthdp.fit.explicit.pricing import CoordinateAscent, Priced, Pricer, ProductBasis, exceeds, uniform_codes
 from synthdp.fit.explicit.problem import checked_answers, expected_noise, row_weights
-from synthdp.fit.explicit.product_basis import ProductBasis
 from synthdp.fit.explicit.sifting import L1Dual, weights_from
 from synthdp.fit.explicit.solver import FitResult, FitStatus
 from synthdp.randomness import Generator, generator
@@ -76,7 +75,7 @@ class ColumnGeneration:
     Parameters
     ----------
     pricer
-        `Enumeration` for small grids, `CoordinateAscent`, or `MixedInteger` for a proof without enumeration.
+        `Enumeration` for small grids, which proves its bound, or `CoordinateAscent`.
     points_per_round
         The most points to add at once.
     max_rounds

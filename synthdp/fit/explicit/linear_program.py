@@ -51,8 +51,6 @@ class Minimum(NamedTuple):
         Whether ``x`` is optimal; otherwise HiGHS was stopped before it was.
     iterations
         Simplex pivots.
-    equal_duals
-        Multipliers of what must be equal: how much the minimum grows with each right-hand side; empty if there is none.
     """
 
     x: FloatArray
@@ -60,7 +58,6 @@ class Minimum(NamedTuple):
     duals: FloatArray
     finished: bool
     iterations: int
-    equal_duals: FloatArray
 
 
 def minimise(
@@ -113,14 +110,12 @@ def minimise(
         raise SolverFailedError(f"the linear program failed: {status}", status=status)
     solution = np.asarray(x.value, dtype=np.float64)
     stats = program.solver_stats
-    multipliers = constraints[1].dual_value if len(constraints) > 1 else None
     return Minimum(
         x=solution,
         value=float(cost @ solution),
         duals=np.asarray(below.dual_value, dtype=np.float64),
         finished=program.status == cp.OPTIMAL,
         iterations=int(stats.num_iters or 0) if stats is not None else 0,
-        equal_duals=np.empty(0) if multipliers is None else -np.asarray(multipliers, dtype=np.float64),
     )
 
 

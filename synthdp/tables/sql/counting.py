@@ -142,10 +142,11 @@ def _scored_pairs(products: Products, coded: str, names: Sequence[str]) -> tuple
     """Return the columns of each product, and SQL for rows of the scores of these columns, called s0, s1 and so on."""
     left, right = products.pairs
     pairs = list(zip(left.tolist(), right.tolist(), strict=True))
-    scores = [
-        f"CAST({binary_search(names[j], axis.starts.tolist()[1:], products.scores[j][axis.cells].tolist())} AS bigint) AS s{j}"
-        for j, axis in ((j, products.domain.axes[j]) for j in sorted({j for pair in pairs for j in pair}))
-    ]
+    scores = []
+    for j in sorted({j for pair in pairs for j in pair}):
+        axis = products.domain.axes[j]
+        score = binary_search(names[j], axis.starts.tolist()[1:], products.scores[j][axis.cells].tolist())
+        scores.append(f"CAST({score} AS bigint) AS s{j}")
     return pairs, f"(SELECT {', '.join(scores)} FROM {coded}) scored"  # noqa: S608
 
 

@@ -22,9 +22,8 @@ from synthdp.domain.grid import MAX_POINTS
 from synthdp.errors import ParameterError
 from synthdp.fit.averages import averages_in_domain, out_of_domain_shares, out_of_domain_terms
 from synthdp.fit.explicit.column_generation import ColumnGeneration, GridProblem
-from synthdp.fit.explicit.pricing import CoordinateAscent, Enumeration, Pricer, uniform_codes
+from synthdp.fit.explicit.pricing import CoordinateAscent, Enumeration, Pricer, ProductBasis, uniform_codes
 from synthdp.fit.explicit.problem import FitProblem
-from synthdp.fit.explicit.product_basis import ProductBasis
 from synthdp.fit.explicit.registry import AUTO, BARE, fallback
 from synthdp.fit.out_of_domain import MIN_IN_DOMAIN
 from synthdp.measurements import NoiseLaw

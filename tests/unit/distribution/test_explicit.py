@@ -39,13 +39,6 @@ def test_a_point_listed_twice_has_the_sum_of_its_weights():
     np.testing.assert_allclose(distribution.marginal((0,)), [0.75, 0.25])
 
 
-def test_expected_features_are_weighted_means():
-    distribution = Explicit(shape=(2, 2), codes=np.array([[0, 1], [1, 1]]), weights=np.array([1.0, 3.0]))
-    np.testing.assert_allclose(distribution.expected(np.array([[4, 0], [8, 1]])), [7.0, 0.75])
-    with pytest.raises(ParameterError, match="features"):
-        distribution.expected(np.zeros((3, 1)))
-
-
 def test_a_point_of_weight_zero_is_never_drawn():
     distribution = Explicit(shape=(3,), codes=np.array([[0], [1], [2]]), weights=np.array([0.0, 1.0, 0.0]))
     assert (distribution.sample(1000, np.random.default_rng(0)) == 1).all()

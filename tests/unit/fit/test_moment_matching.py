@@ -109,4 +109,4 @@ def test_particles_keep_their_tables_and_meet_the_products(means):
     )
     for clique in CLIQUES:
         np.testing.assert_allclose(fitted.marginal(clique), [0.3, 0.5, 0.2], atol=1e-3)
-    np.testing.assert_allclose(fitted.expected(QUERIES.features(fitted.codes)) / QUERIES.denominator, means, atol=5e-3)
+    np.testing.assert_allclose(fitted.weights @ QUERIES.features(fitted.codes) / QUERIES.denominator, means, atol=5e-3)

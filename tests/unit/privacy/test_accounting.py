@@ -177,30 +177,6 @@ def test_more_noise_never_costs_more():
     assert costs == sorted(costs, reverse=True)
 
 
-@pytest.mark.slow
-def test_pld_scale_is_the_least_within_the_promise():
-    sigma = accounting.pld_gaussian_scale(1.0, 1e-6)
-    assert 4.2247 < sigma < 4.235
-
-    def cost(scale):
-        return accounting.pld_epsilon([NoiseEvent(kind="gaussian", scale=scale, sensitivity=1)], 1e-6)
-
-    assert cost(sigma) <= 1.0
-    assert cost(sigma * 0.9999) > 1.0
-
-
-def test_pld_scale_is_small_where_hardly_any_noise_is_needed():
-    sigma = accounting.pld_gaussian_scale(50.0, 1e-6)
-    assert sigma <= 0.11
-    assert accounting.pld_epsilon([NoiseEvent(kind="gaussian", scale=sigma, sensitivity=1)], 1e-6) <= 50.0
-
-
-@pytest.mark.landing
-def test_pld_scale_of_a_lattice_vector_is_the_gaussian_dp_one():
-    sigma = accounting.pld_gaussian_scale(1.0, 1e-6, sensitivity=1024**2, coordinates=100_000)
-    assert sigma == pytest.approx(1024 / accounting.gdp_from_approx(1.0, 1e-6), rel=1e-3)
-
-
 def test_pld_refuses_tiny_deltas_and_empty_plans():
     with pytest.raises(ParameterError, match="delta"):
         accounting.pld_epsilon([NoiseEvent(kind="laplace", scale=1.0, sensitivity=1)], 1e-12)

@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from synthdp.errors import ParameterError, SolverFailedError
-from synthdp.fit.explicit.pricing import CoordinateAscent, Enumeration, MixedInteger, uniform_codes
-from synthdp.fit.explicit.pricing_milp import maximise
-from synthdp.fit.explicit.product_basis import ProductBasis
+from synthdp.errors import ParameterError
+from synthdp.fit.explicit.pricing import CoordinateAscent, Enumeration, ProductBasis, uniform_codes
 from synthdp.randomness import generator
 
 
@@ -102,53 +100,6 @@ def test_coordinate_ascent_finds_the_maximum_of_separable_scores():
     assert price(CoordinateAscent(restarts=1), basis, y).scores[0] == pytest.approx(best + constant)
 
 
-@given(basis=bases(order=2))
-def test_the_mixed_integer_program_agrees_with_enumeration(basis):
-    y = dual_vector(basis)
-    code, bound = maximise(basis, y, seconds=60)
-    best = price(Enumeration(), basis, y).bound
-    assert float(y @ basis.features(code[None])[:, 0]) == pytest.approx(best, abs=1e-7)
-    assert bound == pytest.approx(best, abs=1e-6)
-
-
-def test_exact_pricing_proves_a_bound_only_where_the_heuristic_finds_nothing():
-    basis = random_basis(7, shape=(5, 6, 4), k=12, order=2)
-    y = dual_vector(basis)
-    best = price(Enumeration(), basis, y).bound
-    assert price(MixedInteger(), basis, y, threshold=best - 1.0).bound == math.inf
-    above, below = math.nextafter(best, math.inf), math.nextafter(best, -math.inf)
-    for threshold in (
-        best,
-        above,
-        below,
-        best + 1.0,
-    ):  # what equals the best score but for its last bit is no score above it
-        proven = price(MixedInteger(), basis, y, threshold=threshold)
-        assert proven.bound == pytest.approx(best, abs=1e-6)
-        assert proven.bound >= proven.scores[0] == pytest.approx(best, abs=1e-9)
-
-
-def test_the_mixed_integer_program_makes_up_for_a_poor_heuristic():
-    basis = random_basis(11, shape=(6, 6, 6, 6), k=40, order=2)
-    y = dual_vector(basis)
-    weak = MixedInteger(heuristic=CoordinateAscent(restarts=1, max_sweeps=1))
-    proven = price(weak, basis, y, threshold=math.inf)
-    assert proven.scores[0] == pytest.approx(price(Enumeration(), basis, y).bound, abs=1e-7)
-
-
-def test_exact_pricing_refuses_queries_of_three_columns():
-    basis = ProductBasis(axes=(np.arange(2),) * 3, terms=({0: np.ones(2), 1: np.ones(2), 2: np.ones(2)},))
-    with pytest.raises(ParameterError, match="at most two columns for exact pricing, not 3"):
-        maximise(basis, np.ones(1), seconds=1)
-
-
-def test_exact_pricing_without_time_is_a_failure_with_a_status():
-    basis = random_basis(3, shape=(8,) * 8, k=60, order=2)
-    with pytest.raises(SolverFailedError, match="found no point in") as failure:
-        maximise(basis, dual_vector(basis), seconds=1e-9)
-    assert failure.value.status
-
-
 @pytest.mark.parametrize(
     ("axes", "terms", "message"),
     [
@@ -170,7 +121,6 @@ def test_a_malformed_basis_is_refused(axes, terms, message):
     [
         (lambda: CoordinateAscent(restarts=0), r"restarts \(0\) must be"),
         (lambda: CoordinateAscent(max_sweeps=0), r"max_sweeps \(0\) must be"),
-        (lambda: MixedInteger(seconds=0), r"seconds \(0\) must be"),
     ],
 )
 def test_a_setting_outside_its_range_is_refused(make, message):
