@@ -22,6 +22,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import numpy as np
 from scipy.sparse import coo_array
@@ -188,17 +189,13 @@ def definition_of(tree: ast.Module, place: str) -> ast.stmt:
     return found
 
 
-def same_features(root: Path) -> dict[str, object]:
-    """Files and lines of the features that an earlier tree had, too, and the others by feature.
+def new_features() -> dict[str, Any]:
+    """The features of house_features.toml, and the commit that has none of them."""
+    return tomllib.loads((Path(__file__).parent / "house_features.toml").read_text(encoding="utf-8"))
 
-    A file is new if all of it is one new feature.  Of other files the lines of the listed definitions are taken away.
-    """
-    told = tomllib.loads((Path(__file__).parent / "house_features.toml").read_text(encoding="utf-8"))
-    package, by_feature = root / "synthdp", {}
-    lines = {
-        path: code_lines(text, ast.parse(text)) for path in package.rglob("*.py") for text in [path.read_text("utf-8")]
-    }
-    files, total = len(lines), sum(map(len, lines.values()))
+
+def check_new(told: dict[str, Any]) -> None:
+    """End the program unless what names each feature is absent from the earlier tree, and in this one."""
     for feature in told["feature"]:
         seek = ["git", "grep", "-lE", feature["absent"]]
         then, now = (
@@ -207,24 +204,41 @@ def same_features(root: Path) -> dict[str, object]:
         )
         if then.stdout or then.stderr or not now.stdout:
             raise SystemExit(f"{feature['name']}: old, or not here: {then.stdout}{then.stderr}")
-        modules = [package / f"{name.replace('.', '/')}.py" for name in feature.get("modules", ())]
-        new = [len(lines.pop(path)) for path in modules]
+
+
+def same_features(root: Path, told: dict[str, Any]) -> dict[str, object]:
+    """Files and lines of the features that an earlier tree had, too, and the others by feature.
+
+    A file is new if all of it is one new feature.  Of other files the lines of the listed definitions are taken away.
+    """
+    package = root / "synthdp"
+    texts = {path: path.read_text(encoding="utf-8") for path in package.rglob("*.py")}
+    lines = {path: code_lines(text, ast.parse(text)) for path, text in texts.items()}
+    by_feature, files, total = {}, len(lines), sum(map(len, lines.values()))
+    for feature in told["feature"]:
+        new = [len(lines.pop(package / f"{name.replace('.', '/')}.py")) for name in feature.get("modules", ())]
         parts = 0
         for module, place in (one.split(":") for one in feature.get("parts", ())):
             path = package / f"{module.replace('.', '/')}.py"
             path = path if path.exists() else path.with_suffix("") / "__init__.py"
-            node = definition_of(ast.parse(path.read_text(encoding="utf-8")), place)
+            node = definition_of(ast.parse(texts[path]), place)
             rest = lines[path] - set(range(node.lineno, (node.end_lineno or 0) + 1))
             parts += len(lines[path]) - len(rest)
             lines[path] = rest
-        by_feature[feature["name"]] = f"{len(new)} files with {sum(new)} lines, {parts} lines of other files"
-    left = sum(map(len, lines.values()))
+        by_feature[f"  {feature['name']}"] = f"{len(new)} files with {sum(new)} lines, {parts} lines of other files"
     return {
-        f"files of the features that {told['tree']} had": f"{len(lines)} of {files}",
-        "code lines of them": f"{left} of {total}",
+        f"files of the features that {told['tree']} had": len(lines),
+        "code lines of them": sum(map(len, lines.values())),
+        "files, code lines of all features": (files, total),
         "new features": "",
-        **{f"  {name}": value for name, value in by_feature.items()},
+        **by_feature,
     }
+
+
+def of_same_features(root: Path) -> dict[str, object]:
+    told = new_features()
+    check_new(told)
+    return same_features(root, told)
 
 
 DEPTH = 3
@@ -304,7 +318,7 @@ def main() -> None:
     told = parser.parse_args()
     counted = (
         way() if told.way else load() if told.load
-        else same_features(told.tree) if told.same_features else figures(told.tree)
+        else of_same_features(told.tree) if told.same_features else figures(told.tree)
     )  # fmt: skip
     for name, value in counted.items():
         print(f"{name}: {value}")

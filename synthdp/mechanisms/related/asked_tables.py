@@ -11,12 +11,8 @@ from typing import Literal
 
 import numpy as np
 
-<<<<<<< HEAD:synthdp/mechanisms/related/groupings.py
 from synthdp.arrays import MEAN_ABS, BoolArray, FloatArray, IntArray
-=======
-from synthdp.arrays import BoolArray, FloatArray, IntArray
 from synthdp.curator import Curator
->>>>>>> 68bcd687 (Sixteen files are part of the file that alone used them or that says the same thing: 374 files):synthdp/mechanisms/related/asked_tables.py
 from synthdp.domain.axis import Axis
 from synthdp.domain.histories import Layout
 from synthdp.measurements import Measurements
