@@ -471,7 +471,7 @@ if noise >= 1:
     Mutation(
         "groups of rank go by one period's heaps",
         "–",
-        "groupings.grouping_of",
+        "asked_tables.grouping_of",
         "total > HEAVY * total.sum()",
         "inside[0] > HEAVY * inside[0].sum()",
         (
