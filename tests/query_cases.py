@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain, axis_of, domain_of, releasable_domain
-from synthdp.fit.averages import out_of_domain_terms
 from synthdp.queries.class_offsets import ClassOffsets, axis_of_offsets
 from synthdp.queries.distances import MarginalDistances, PairDistances
 from synthdp.queries.interactions import Interactions
@@ -30,6 +29,7 @@ from synthdp.queries.trigonometric import (
     TensorBasis,
     Term,
     mixed_terms,
+    out_of_domain_terms,
     tensor_terms,
 )
 from synthdp.schema.columns import Boolean, Categorical, Continuous, Integer, Ordinal, Weight

@@ -1,16 +1,20 @@
-"""Noisy tables without out-of-domain values, which are counted in cells of their own and never released.
+"""Noisy tables, and averages of smooth functions, without out-of-domain values, which are counted in cells of their own.
 
 A row with an out-of-domain value in one column keeps its other columns.  Each margin is therefore taken from all rows that
 are in domain in its own columns, and scaled to the number of all rows: rows out of domain count as if they were spread like
-the others.  Post-processing of noisy tables; knows no row and no model.
+the others.  Post-processing of noisy answers; knows no row and no model.
+
+An out-of-domain value has no point, so every cosine of its column is 0.  The indicator of its cell can therefore be
+measured beside averages of smooth functions, without more sensitivity than the cosines have.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,6 +24,9 @@ from synthdp.fit.consistency import GLSEffects, gls_effects, make_consistent, ma
 from synthdp.measurements import Measurements, beyond_noise
 from synthdp.queries.contingency import NoisyTable, table_shape, table_size
 from synthdp.queries.marginals import Marginals
+
+if TYPE_CHECKING:
+    from synthdp.queries.trigonometric import TensorBasis, Term
 
 MIN_IN_DOMAIN = 0.02
 """Smallest fraction of rows that is assumed to be in domain.  A safety limit: so noise is scaled up at most 50 times.
@@ -316,3 +323,63 @@ def _remaining(groups: IntArray, kept: BoolArray) -> BoolArray:
     Tables in domain have only such groups.
     """
     return np.bincount(groups, weights=kept) > 0
+
+
+def out_of_domain_shares(domain: Domain, terms: Sequence[Term], averages: FloatArray, stddev: float) -> FloatArray:
+    """Return the fraction of rows out of domain in each column, (d,), from noisy averages of their indicators.
+
+    A fraction is set to 0 where noise alone may explain it.
+    """
+    shares = np.zeros(len(domain))
+    known = {term: float(average) for term, average in zip(terms, averages, strict=True)}
+    asked = {term[0].column: share for term, share in known.items() if len(term) == 1 and term[0].is_outside(domain)}
+    bound = beyond_noise(stddev, max(1, len(asked)))
+    for column, share in asked.items():
+        shares[column] = min(share, 1.0) if share > bound else 0.0
+    return shares
+
+
+def averages_in_domain(basis: TensorBasis, averages: FloatArray, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return noisy averages of products, rescaled to what they would be if all rows were in domain.
+
+    Parameters
+    ----------
+    basis
+        The products of functions of columns.  A product with the indicator of an out-of-domain cell gets the average 0.
+    averages
+        (k,) their noisy averages over all rows.
+    shares
+        (d,) fractions of the rows that are out of domain in each column, 0 for none.
+
+    Returns
+    -------
+    The averages, and how many times as large the noise in each is, (k,) each.
+    """
+    together = {
+        tuple(sorted(factor.column for factor in term)): float(average)
+        for term, average in zip(basis.terms, averages, strict=True)
+        if len(term) == 2 and all(factor.is_outside(basis.domain) for factor in term)
+    }
+    scale = np.ones(basis.k)
+    found = np.array(averages, np.float64)
+    for i, term in enumerate(basis.terms):
+        struck = tuple(sorted(factor.column for factor in term if shares[factor.column] > 0))
+        if any(factor.is_outside(basis.domain) for factor in term):
+            found[i] = 0.0
+        elif struck:
+            scale[i] = 1 / _share_in_domain(struck, shares, together)
+    return found * scale, scale
+
+
+def _share_in_domain(struck: Clique, shares: FloatArray, together: Mapping[Clique, float]) -> float:
+    """Return the fraction of rows that are in domain in the one or two columns ``struck``.
+
+    The fraction out of domain in both is ``together`` where it was measured, else as for independent columns.  The
+    result is kept within what the two fractions allow, and at least `MIN_IN_DOMAIN`, as averages are divided by it.
+    """
+    outside = [float(shares[j]) for j in struck]
+    independent = math.prod(1 - share for share in outside)
+    if len(struck) != 2:
+        return max(independent, MIN_IN_DOMAIN)
+    common = together.get(struck, math.prod(outside))
+    return max(min(1 - sum(outside) + common, 1 - max(outside)), 1 - sum(outside), MIN_IN_DOMAIN)

@@ -14,10 +14,9 @@ import scipy.sparse as sparse
 
 from synthdp.arrays import Clique, Codes, FloatArray
 from synthdp.domain.domain import Domain
-from synthdp.fit.averages import averages_in_domain
 from synthdp.fit.explicit.l1_program import L1Program
 from synthdp.fit.explicit.problem import FitProblem
-from synthdp.fit.out_of_domain import OutOfDomain
+from synthdp.fit.out_of_domain import OutOfDomain, averages_in_domain
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.cell_model import design
 from synthdp.queries.contingency import NoisyTable

@@ -34,6 +34,10 @@ class Cosine:
     column: int
     degree: int
 
+    def is_outside(self, domain: Domain) -> bool:  # noqa: ARG002
+        """Return False: only an `Indicator` may be 1 for an out-of-domain value and 0 for all others."""
+        return False
+
 
 @file_form("Indicator")
 @dataclass(frozen=True, slots=True, order=True)
@@ -42,6 +46,10 @@ class Indicator:
 
     column: int
     cell: int
+
+    def is_outside(self, domain: Domain) -> bool:
+        """Return whether the cell is out of domain, so that the average is 0 if all rows are in domain."""
+        return not domain.axes[self.column].releasable[self.cell]
 
 
 Factor: TypeAlias = Cosine | Indicator
@@ -221,3 +229,16 @@ def mixed_terms(domain: Domain, *, order: int, degree: int) -> tuple[Term, ...]:
         for chosen in itertools.combinations(per_column, size):
             terms.extend(itertools.product(*chosen))
     return tuple(terms)
+
+
+def out_of_domain_terms(domain: Domain, *, order: int) -> tuple[Term, ...]:
+    """Return the indicators of out-of-domain values, to be asked beside smooth functions so that such rows are known.
+
+    Each column that has an out-of-domain cell has the indicator of the first one; with ``order`` 2 each two columns
+    also have the product of theirs.
+    """
+    outside = [(j, np.flatnonzero(~axis.releasable)) for j, axis in enumerate(domain.axes)]
+    cells = [Indicator(j, int(found[0])) for j, found in outside if len(found)]
+    singles: list[Term] = [(cell,) for cell in cells]
+    pairs: list[Term] = [(a, b) for i, a in enumerate(cells) for b in cells[i + 1 :]] if order > 1 else []
+    return (*singles, *pairs)

@@ -16,7 +16,6 @@ from synthdp.arrays import Answers, Codes, Weights
 from synthdp.curator import Curator
 from synthdp.domain.domain import Domain, domain_with_misfits
 from synthdp.errors import ParameterError
-from synthdp.fit.averages import out_of_domain_terms
 from synthdp.fit.explicit.l1_program import L1Program
 from synthdp.fit.explicit.problem import FitProblem
 from synthdp.fit.out_of_domain import MIN_IN_DOMAIN
@@ -28,7 +27,7 @@ from synthdp.privacy.loss import PrivacyLoss
 from synthdp.queries.linear import FittingRows, Total
 from synthdp.queries.norms import Norms
 from synthdp.queries.protocol import LinearQueries
-from synthdp.queries.trigonometric import TensorBasis
+from synthdp.queries.trigonometric import TensorBasis, out_of_domain_terms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -20,16 +20,15 @@ from synthdp.distribution.explicit import Explicit
 from synthdp.domain.domain import Domain
 from synthdp.domain.grid import MAX_POINTS
 from synthdp.errors import ParameterError
-from synthdp.fit.averages import averages_in_domain, out_of_domain_shares, out_of_domain_terms
 from synthdp.fit.explicit.column_generation import ColumnGeneration, GridProblem
 from synthdp.fit.explicit.pricing import CoordinateAscent, Enumeration, Pricer, ProductBasis, uniform_codes
 from synthdp.fit.explicit.problem import FitProblem
 from synthdp.fit.explicit.registry import AUTO, BARE, fallback
-from synthdp.fit.out_of_domain import MIN_IN_DOMAIN
+from synthdp.fit.out_of_domain import MIN_IN_DOMAIN, averages_in_domain, out_of_domain_shares
 from synthdp.measurements import NoiseLaw
 from synthdp.mechanisms.row_count import RowCount
 from synthdp.privacy.loss import Remaining
-from synthdp.queries.trigonometric import Cosine, Indicator, TensorBasis, Term
+from synthdp.queries.trigonometric import Cosine, Indicator, TensorBasis, Term, out_of_domain_terms
 from synthdp.randomness import Generator
 from synthdp.schema.schema import Schema
 from synthdp.works.smooth.chebyshev import DENOMINATOR, ChebyshevTensor, TensorWithMisfits, chebyshev_table

@@ -19,9 +19,9 @@ from synthdp.distribution.components import Product
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain, axis_of
 from synthdp.domain.grid import grid_of
-from synthdp.fit.averages import averages_in_domain, out_of_domain_shares, out_of_domain_terms
 from synthdp.fit.explicit.moment_fits import chebyshev_moments, product_max_entropy
 from synthdp.fit.explicit.registry import AUTO
+from synthdp.fit.out_of_domain import averages_in_domain, out_of_domain_shares
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.row_count import RowCount
 from synthdp.privacy.budget import COUNT_SHARE
@@ -29,7 +29,7 @@ from synthdp.privacy.calibration import calibrate
 from synthdp.privacy.loss import PrivacyLoss, Remaining, Spend
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.norms import Norms, RecordBounds
-from synthdp.queries.trigonometric import Cosine, Indicator, TensorBasis, Term
+from synthdp.queries.trigonometric import Cosine, Indicator, TensorBasis, Term, out_of_domain_terms
 from synthdp.randomness import Generator
 from synthdp.schema.columns import Column
 from synthdp.schema.schema import Schema
