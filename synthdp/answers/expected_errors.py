@@ -37,6 +37,10 @@ The pool has two points for each row, as rare combinations need, within these li
 points make errors more exact, and take more time and memory.  A convention."""
 
 
+SEED = 0
+"""Seed of the bootstrap, so that the page of a release is always the same.  A convention."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorView:
     """The expected error of the marginals of one order.
@@ -59,9 +63,7 @@ class ErrorView:
     tables: int
 
 
-def expected_errors(
-    model: SyntheticModel, measurements: tuple[Measurements, ...], *, random_state: int = 0
-) -> list[ErrorView]:
+def expected_errors(model: SyntheticModel, measurements: tuple[Measurements, ...]) -> list[ErrorView]:
     """Return the expected errors of marginals of one, two and three columns, an `ErrorView` each, by the bootstrap.
 
     It holds the mean total variation distance, a fraction of the rows, over some marginals, and their number.  It also
@@ -73,9 +75,9 @@ def expected_errors(
         return []
     rows = model.rows
     points = max(min(2 * rows, MOST_POINTS, MOST_CODES // len(model.domain)), FEWEST_POINTS)
-    found = Bootstrap(direct, random_state, size=REPLICATES, points=points).replicates
+    found = Bootstrap(direct, SEED, size=REPLICATES, points=points).replicates
     order = np.lexsort(found.codes.T[::-1])
-    codes, rng = found.codes[order], generator(random_state)
+    codes, rng = found.codes[order], generator(SEED)
     pairs = [
         (real[order] / real.sum(), systematic_counts(fitted[None, order], np.array([rows]), rng)[0] / rows)
         for real, fitted in zip(found.rows.T[1:], found.fitted.T[1:], strict=True)

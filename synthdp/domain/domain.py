@@ -142,26 +142,26 @@ def universe_size(domain: Domain) -> int:
     return size
 
 
-def check_size(domain: Domain, *, limit: int = MAX_CELLS) -> int:
+def check_size(domain: Domain) -> int:
     """Return the number of cells in which a released row may lie; raise an error if there are too many to list."""
     size = universe_size(domain)
-    if size > limit:
+    if size > MAX_CELLS:
         raise ParameterError(
-            f"a mechanism that lists all cells can hold at most {limit} cells, but the combined columns have "
+            f"a mechanism that lists all cells can hold at most {MAX_CELLS} cells, but the combined columns have "
             f"{size}: use fewer columns or fewer bins, or use AdaptiveMarginals, which never lists all cells"
         )
     return size
 
 
-def universe(domain: Domain, *, limit: int = MAX_CELLS) -> Codes:
+def universe(domain: Domain) -> Codes:
     """List the cells in which a released row may lie, (m, d) codes in C order.
 
     Raises
     ------
     ParameterError
-        If there are more than ``limit``; the message says how many.
+        If there are more than `MAX_CELLS`; the message says how many.
     """
-    size = check_size(domain, limit=limit)
+    size = check_size(domain)
     kept = [np.flatnonzero(axis.releasable) for axis in domain.axes]
     codes = np.empty((size, len(kept)), np.int64, order="F")
     for j, grid in enumerate(np.meshgrid(*kept, indexing="ij")):

@@ -40,6 +40,12 @@ Key = tuple[int, str]
 """Position of a table, and an attribute."""
 
 
+RATE = 2.0
+"""Step of a conditional with all its tables together, in units of the step that one of them would take; of rows in order it
+is divided by 1 + their correlation.  Derived: 2 is the largest with which a margin of independent rows does not swing
+further in each sweep."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Target:
     """A table that the model's expected counts are fitted to.
@@ -65,7 +71,6 @@ def fit_histories(
     total: float,
     sweeps: int,
     rng: Generator,
-    rate: float = 2.0,
     last: float = LAST,
 ) -> Histories:
     """Fit a model of persons to tables by iterative scaling on simulated persons, and return it.
@@ -90,10 +95,6 @@ def fit_histories(
         Number of sweeps.
     rng
         Source of the persons.
-    rate
-        Step of a conditional with all its tables together, in units of the step that one of them would take; of rows in
-        order it is divided by 1 + their correlation.  2 is the largest with which a margin of independent rows does not
-        swing further in each sweep.
     last
         Part of the sweeps in which all persons are drawn.
     """
@@ -106,7 +107,7 @@ def fit_histories(
         moved = {}
         for key, one in model.conditionals.items():
             tables = sum(1 + len(model.conditionals[k].factors) for k in model.together(key))
-            step = min(1.0, rate / (1 + _persistence(one, targets.get(key, ()))) / tables)
+            step = min(1.0, RATE / (1 + _persistence(one, targets.get(key, ()))) / tables)
             # A change of unordered rows moves all k rows of a parent row, and each of them moves the others: the margin
             # moves 1 + (k - 1) times their likeness as far as that of independent rows (the variance of a sum).
             alike = _likeness(one, targets.get(key, ()), Kind.SIBLING)

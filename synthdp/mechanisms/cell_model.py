@@ -13,7 +13,7 @@ from synthdp.answers.answers import MODEL, Answers as Answered, with_intervals
 from synthdp.arrays import Answers, Codes, FloatArray, Weights
 from synthdp.codec import file_form
 from synthdp.distribution.explicit import Explicit
-from synthdp.domain.domain import MAX_CELLS, Domain, check_size, releasable_domain
+from synthdp.domain.domain import Domain, check_size, releasable_domain
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.protocol import part_of
@@ -24,16 +24,16 @@ from synthdp.sampling.synthetic_model import DrawnFromModel, SyntheticModel
 from synthdp.schema.schema import Schema
 
 
-def check_listed(queries: LinearQueries, schema: Schema, *, limit: int = MAX_CELLS) -> Schema:
+def check_listed(queries: LinearQueries, schema: Schema) -> Schema:
     """Return the schema of the queries' columns; raise an error if their domain has too many cells to list.
 
     Raises
     ------
     ParameterError
-        If the columns are not the schema's, or their cells are more than ``limit``.
+        If the columns are not the schema's, or their cells are more than `MAX_CELLS`.
     """
     check_domain(queries, schema)
-    check_size(queries.domain, limit=limit)
+    check_size(queries.domain)
     return part_of(schema, queries.domain.names)
 
 
