@@ -40,14 +40,17 @@ SWEEPS = 6
 """Passes over the public pairs when the drawn rows are raked.  More come closer to the pairs, and take more time.  A
 numerical tolerance."""
 
-RIDGE, RIDGE_PART = 5.0, 1 / 600
-"""Ridge of a public pair in the fit, in public rows: RIDGE, but at most the fraction RIDGE_PART of all public rows.
-Tuned: 1, 3 and 10 give .079, .078, .077 on Adult's published sample. Half and twice of RIDGE_PART change the three-way
-error of two tables with public rows by -.4 and -.3 % (docs/benchmarks/constants.md)."""
+RIDGE = 5.0
+"""Largest ridge of a public pair in the fit, in public rows.  A tolerance: 1, 3 and 10 give .079, .078, .077 on Adult's
+published sample.  Half and twice of it change no release of two tables with public rows."""
 
-HELD_OUT = 0.25
-"""Fraction of the public rows held out to decide how much of the others is kept unsmoothed.  Tuned: half and twice of it
-change the three-way error of two tables with public rows by -.4 and -.8 % (docs/benchmarks/constants.md)."""
+RIDGE_PART = 1 / 600
+"""Largest ridge of a public pair in the fit, as a fraction of all public rows.  Tuned: half and twice of it change the
+three-way error of two tables with public rows by -.4 and -.3 % (docs/benchmarks/constants.md)."""
+
+HELD_OUT = 0.5
+"""Fraction of the public rows held out to decide how much of the others is kept unsmoothed.  A convention: halves.  With .25
+the three-way error of two tables with public rows is .2 ± .1 % larger (docs/benchmarks/constants.md)."""
 
 ONE_WAY_RIDGE = 0.05
 """Ridge of a public one-way in the fit, in public rows.  Derived: as in a fit of noisy tables."""

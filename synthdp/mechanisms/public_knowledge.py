@@ -54,24 +54,12 @@ FIRST_SWEEPS = 3
 """Passes over the one-way marginals before public relations are compared with noisy tables of several columns.  More
 bring the margins of public rows nearer to the noisy ones, but take longer.  A numerical tolerance."""
 
-ALONE = 0.5
-"""Fraction of the fitted rows that come from a model of the noisy answers without public rows.  It is a multiple of the
-weight of these answers.  Tuned on Adult's published sample with fractions of 0, .15, .3, .5: three-way errors of .055,
-.053, .0525, .053 at epsilon 1; .066, .065, .066, .068 at .3.  Half and twice of it change the three-way error of two
-tables with public rows by +.8 and -1.0 % (docs/benchmarks/constants.md)."""
-
 LEAST_ALONE = 0.005
 """Least fraction of the fitted rows that come from a model without public rows.  A safety limit: no cell with noisy counts
 is without rows."""
 
 SEED = 0
 """Seed of the random smoothing of public rows, fixed so that its result is the same each time.  A convention."""
-
-BORNE_OUT = 0.8
-"""Public relations are used only if the noisy tables' squared distance from them is at most this fraction of their
-squared distance from independence.  A larger value also uses relations that are confirmed less.  Tuned: by
-`benchmarks/utility/public.py`, on shuffled and biased tables.  Half and twice of it change no release of two tables with
-public rows (docs/benchmarks/constants.md)."""
 
 
 def with_public_columns(columns: Sequence[OneWay], public: PublicRows, *, total: float) -> tuple[OneWay, ...]:
@@ -213,7 +201,7 @@ def fit_tables_with_public(
     told = [(one.target(m), m, one.stddev, one.free) for one, m in zip(several, expected, strict=True)]
     ratio = smoothed_ratio(told, ratio=ratio)
     ratios = [dispersion(y, m, stddev, ratio=ratio, free=free) for y, m, stddev, free in told]
-    weights = mixed(max(LEAST_ALONE, ALONE * _mean_trust(several, expected, ratios)))
+    weights = mixed(max(LEAST_ALONE, _mean_trust(several, expected, ratios)))
     raked = [one.raked(codes, ridge=one.stddev**2 / found) for one, found in zip(several, ratios, strict=True)]
     raked += [one.raked(codes) for one in one_ways]
     for _ in range(SWEEPS):
@@ -296,7 +284,7 @@ class _Noisy:
 def _mean_trust(several: Sequence[_Noisy], expected: Sequence[FloatArray], ratios: Sequence[float]) -> float:
     """Return the weight of noisy counts against public ones, from 0 to 1, averaged over rows and tables; 0 without tables.
 
-    It decides how many rows of the model fitted without public rows are added.
+    It is the fraction of the fitted rows that come from a model without public rows.
     """
     trusts = [
         float((m * m * ratio / (m * ratio + one.stddev**2)).sum() / max(m.sum(), 1e-300))
@@ -324,7 +312,7 @@ def _borne_out(
         public += float((weight * ((one.target(modelled) - modelled) ** 2 - one.stddev**2)).sum())
         none += float((weight * ((one.target(product) - product) ** 2 - one.stddev**2)).sum())
         chance += float((weight**2).sum()) * 2 * one.stddev**4
-    return public <= BORNE_OUT * none + math.sqrt(chance)
+    return public <= none + math.sqrt(chance)
 
 
 EXACT = 0.01

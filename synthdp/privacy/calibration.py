@@ -27,7 +27,7 @@ than continuous noise."""
 THRESHOLDS_SHARE = 0.1
 """Share of a promised delta for the thresholds by which discovery releases labels; the rest buys Gaussian noise.  A
 larger share finds rarer labels by lower thresholds, but leaves all counts more noise.  A tolerance: it raises the noise of
-all counts by .3 to .7 %, and thresholds by 6 to 9 % (epsilon .1 to 5, delta 1e-9 or 1e-6)."""
+all counts by .3 to .7 %, and thresholds by 6 to 9 %.  (Epsilon is .1 to 5, delta 1e-9 or 1e-6.)"""
 
 FINEST = 2**26
 """Largest factor by which sums are multiplied before Gaussian noise is added, to make the steps of the noise finer than

@@ -33,12 +33,6 @@ CELLS_A_DECISION = 8
 limit of time: at 13 cells a pair, halving takes 5 % off the error of these tables but as long as the fit; at 2 cells it
 takes off a third."""
 
-DECISIONS_A_CELL = 4
-"""A three-column table is balanced if there are at least this many row pairs for each of its cells.  With fewer
-pairs, large tables would disturb the balance of two-column tables.  Tuned: half and twice of it change the
-three-way error of five tables by -.1 and +.1 % (docs/benchmarks/constants.md).
-"""
-
 LOOKS = 1
 """Number of times that the decisions of the last halving are revised.  Each revision takes as long as the halving.  A safety
 limit of time: a second revision would take only 1 to 2 % more off the error."""
@@ -439,7 +433,7 @@ def _balanced_tables(shape: Sequence[int], decisions: int, *, left: int, balance
     most = {2: max(decisions, FEWEST_CELLS)}
     work = math.comb(len(shape), 3) * decisions * 4**left
     if work <= balance * WORK_OF_TRIPLES and (left == 0 or balance > 1):
-        most[3] = decisions // DECISIONS_A_CELL
+        most[3] = decisions
     return [
         clique
         for ways, cells in most.items()

@@ -55,9 +55,8 @@ BLOCK_ROWS = 1_000_000
 INTERVALS = 32
 """Number of equal intervals of a numeric column over which samples are balanced, in addition to coarse bins, if time
 allows.  More make tables with many nearly empty cells, which cannot be balanced; fewer are hardly finer than
-coarse bins.  Tuned: half and twice of it change the three-way error of five tables by +.1 and 0 %
-(docs/benchmarks/constants.md).
-"""
+coarse bins.  A convention: as many as `bins` of a release by default.  Half and twice of it change the three-way error of
+five tables by +.1 and 0 % (docs/benchmarks/constants.md)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -49,11 +49,6 @@ on an answer is scaled up again, as if it were proportional.  A numerical tolera
 MOST_TRIPLES = 40
 """Largest number of random relations of three attributes in each replicate.  A safety limit of time."""
 
-UNEVEN = 0.2
-"""Stddev of an additional random slope inside a bin: the relative change of the density from the bin's middle to its
-end.  A larger value widens the intervals of sums and means of numbers in wide bins.  Tuned: half and twice of it change
-widths of intervals of two panels by -.1 and +.3 % (docs/benchmarks/constants.md)."""
-
 _TINY = 1e-30
 """Smallest weight of a person, so that no logarithm or division fails.  A numerical tolerance."""
 
@@ -248,7 +243,7 @@ def _within(drawn: Drawn, rng: Generator, size: int) -> FloatArray:
         count = np.bincount(rows[name]).astype(np.float64)
         beside = np.append(count[1:], 0) - np.append(0, count[:-1])
         slope = np.clip(beside / np.maximum(4 * count, 1.0), -1.0, 1.0)[:, None]
-        slopes = slope * rng.uniform(0, MAX_TREND_FACTOR, size) + UNEVEN * rng.standard_normal((len(count), size))
+        slopes = slope * rng.uniform(0, MAX_TREND_FACTOR, size)
         owner = persons.ancestor(i, 0) if i else np.arange(len(persons))
         into: Sparse = sparse.csr_array((place, (owner, rows[name])), shape=(len(persons), len(count)))
         change += into @ slopes
