@@ -19,6 +19,7 @@ from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
 from synthdp.fit.out_of_domain import OutOfDomain
+from synthdp.fit.raking import raked_exactly
 from synthdp.fit.shrinkage import best_ridge
 from synthdp.fit.top_down import NoisyPlaces, PlaceCounts, descended, divided
 from synthdp.mechanisms.adaptive.knowledge import Knowledge, PlaceLevel
@@ -26,6 +27,7 @@ from synthdp.mechanisms.adaptive.measuring import measure_each
 from synthdp.mechanisms.adaptive.screening import MAX_PAIR_CELLS
 from synthdp.mechanisms.workload import Workload
 from synthdp.queries.contingency import NoisyTable, table_size
+from synthdp.randomness import Generator
 from synthdp.sampling.exact_tables import ExactTable, exact_counts
 from synthdp.schema.schema import Schema
 
@@ -128,6 +130,33 @@ def measure_places(
             tree.append(table.clique)
     others = [table.clique for table in known.places[-1].tables if table.clique not in tree]
     return known.with_cliques(tree=tree, off_tree=others)
+
+
+def with_exact_places(
+    known: Knowledge,
+    model: Distribution,
+    workload: Workload,
+    exact: Sequence[ExactTable],
+    *,
+    place: int,
+    rng: Generator,
+) -> tuple[Distribution, tuple[ExactTable, ...]]:
+    """Return the model made to agree with whole-number tables of places, and all tables for synthetic rows to reproduce.
+
+    Parameters
+    ----------
+    known, model, workload, place
+        As in `exact_places`.
+    exact
+        Public totals, which the model and the rows reproduce too, unless a table of places has the same columns.
+    rng
+        Random generator of the rows that the model is fitted with.
+    """
+    pairs, ours = exact_places(known, model, workload, place=place)
+    others = [one for one in exact if one.clique not in {table.clique for table in pairs}]
+    tables = [(one.clique, one.counts.astype(np.float64)) for one in (*others, *pairs)]
+    found = raked_exactly(model, tables, zeros=known.zeros, rng=rng, rows=known.total)
+    return found, (*others, *ours)
 
 
 def exact_places(

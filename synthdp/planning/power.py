@@ -8,11 +8,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.special import ndtri
 
 from synthdp.answers.direct import GLSEstimates
 from synthdp.arrays import MEAN_ABS, FloatArray
 from synthdp.measurements import Measurements
-from synthdp.mechanisms.adaptive.energies import explained_by_chance, seen, variance_of_margin
+from synthdp.mechanisms.adaptive.energies import (
+    EVEN,
+    MISSTATED,
+    ScoreLikelihoods,
+    explained_by_chance,
+    posterior_of,
+    variance_of_margin,
+)
 from synthdp.mechanisms.adaptive.screening import variance_of_product
 from synthdp.queries.distances import MarginalDistances
 from synthdp.sampling.synthetic_model import SyntheticModel
@@ -63,6 +71,34 @@ def power_of(model: SyntheticModel, measurements: Sequence[Measurements]) -> dic
         chances = seen(distances, np.array(chance), scores.stddev, total=total, columns=len(model.domain))
         found[association] = float(chances.mean())
     return found
+
+
+def seen(distances: FloatArray, explained: FloatArray, stddev: float, *, total: float, columns: int) -> FloatArray:
+    """Return the chance, (k,), that a noisy score shows a relation of a given size, if no other columns are related.
+
+    Before a release, a plan estimates with this function which relations the release will find.  The chance is a lower
+    bound, since further relations make each relation likelier.
+
+    Parameters
+    ----------
+    distances
+        (k,) L1 distance by which each candidate's relation moves its table, in rows.
+    explained, stddev, total, columns
+        As in `energies`; candidates are pairs.
+
+    Returns
+    -------
+    (k,) chances.
+    """
+    noise, chance = stddev / total, explained / total
+    posterior = posterior_of(ScoreLikelihoods.by(chance, chance, noise), columns, 2)
+    spread = np.hypot(noise, MISSTATED * chance)
+    found: FloatArray = np.zeros(len(distances))
+    quantiles = ndtri((np.arange(20) + 0.5) / 20)  # twenty equally likely values of standard normal noise
+    for quantile in quantiles:
+        likely = np.hypot(distances / total, chance) + quantile * spread
+        found += ScoreLikelihoods.by(likely, chance, noise).none(posterior) <= EVEN
+    return found / len(quantiles)
 
 
 def _variance(said: GLSEstimates, column: int, rows: FloatArray) -> FloatArray:

@@ -217,16 +217,10 @@ class AdaptiveMarginals(HasPrivacyCost):
 
         found, exact = self.public.fitted(known, alone=alone, rng=rng), self.public.exact(known)
         if self.places is not None and known.places:
-            from synthdp.mechanisms.places import exact_places
+            from synthdp.mechanisms.places import with_exact_places
 
             place = known.domain.names.index(self.places)
-            pairs, ours = exact_places(known, found, workload, place=place)
-            others = [one for one in exact if one.clique not in {table.clique for table in pairs}]
-            tables = [(one.clique, one.counts.astype(np.float64)) for one in (*others, *pairs)]
-            from synthdp.fit.raking import raked_exactly
-
-            found = raked_exactly(found, tables, zeros=known.zeros, rng=rng, rows=known.total)
-            exact = (*others, *ours)
+            found, exact = with_exact_places(known, found, workload, exact, place=place, rng=rng)
         return found, tuple(in_order(exact))
 
     def _checked(self, schema: Schema) -> Workload:

@@ -20,7 +20,7 @@ from synthdp.domain.domain import Domain
 from synthdp.mechanisms.adaptive.energies import energies, explained_by_chance
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.merging import merged_groups
-from synthdp.mechanisms.adaptive.screening import LEAST_EXPECTED, SEEN, Screening, distances_from
+from synthdp.mechanisms.adaptive.screening import LEAST_EXPECTED, Screening, distances_from
 from synthdp.mechanisms.adaptive.selection import MAX_TRIPLES, Candidate
 from synthdp.mechanisms.adaptive.shares import signal
 from synthdp.mechanisms.workload import Workload
@@ -191,5 +191,5 @@ def left_over(past: Sequence[Candidate], known: Knowledge) -> dict[Clique, float
             merged = min(cells, math.prod(shape[j] for j in one.clique))
             found[one.clique] = MEAN_ABS * math.sqrt(cells * merged / one.known)
         elif one.level == 0:
-            found.setdefault(one.clique, SEEN * one.relation.expected)
+            found.setdefault(one.clique, one.relation.expected)
     return found

@@ -13,7 +13,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
 
 from synthdp.arrays import MEAN_ABS, FloatArray, IntArray
 
@@ -55,10 +54,6 @@ With a larger value, scores near that part are weaker evidence of a relation.  M
 
 EVEN = 0.5
 """A candidate whose probability of no relation exceeds this counts as unrelated.  A convention: likelier than not."""
-
-QUANTILES = ndtri((np.arange(20) + 0.5) / 20)
-"""Twenty equally likely values of standard normal noise.  The chance that a noisy score reveals a relation is averaged
-over them.  A tolerance: steps of 5 %."""
 
 
 class EstimatedRelation(NamedTuple):
@@ -124,42 +119,15 @@ def energies(
     order
         Number of columns of a candidate, 2 or 3.
     """
-    likelihoods = _ScoreLikelihoods.by(scores / total, explained / total, stddev / total)
-    posterior = _posterior(likelihoods, columns, order)
+    likelihoods = ScoreLikelihoods.by(scores / total, explained / total, stddev / total)
+    posterior = posterior_of(likelihoods, columns, order)
     none = likelihoods.none(posterior)
     mass = ((posterior * (1 - NONE[:, None]) / likelihoods.either).sum(axis=1) @ laws()) * likelihoods.some
     distance = total * (mass @ DISTANCES) / np.maximum(mass.sum(axis=1), 1e-300)
     return [EstimatedRelation(*one) for one in zip(none.tolist(), distance.tolist(), strict=True)]
 
 
-def seen(distances: FloatArray, explained: FloatArray, stddev: float, *, total: float, columns: int) -> FloatArray:
-    """Return the chance, (k,), that a noisy score shows a relation of a given size, if no other columns are related.
-
-    Before a release, a plan estimates with this function which relations the release will find.  The chance is a lower
-    bound, since further relations make each relation likelier.
-
-    Parameters
-    ----------
-    distances
-        (k,) L1 distance by which each candidate's relation moves its table, in rows.
-    explained, stddev, total, columns
-        As in `energies`; candidates are pairs.
-
-    Returns
-    -------
-    (k,) chances.
-    """
-    noise, chance = stddev / total, explained / total
-    posterior = _posterior(_ScoreLikelihoods.by(chance, chance, noise), columns, 2)
-    spread = np.hypot(noise, MISSTATED * chance)
-    found: FloatArray = np.zeros(len(distances))
-    for quantile in QUANTILES:
-        likely = np.hypot(distances / total, chance) + quantile * spread
-        found += _ScoreLikelihoods.by(likely, chance, noise).none(posterior) <= EVEN
-    return found / len(QUANTILES)
-
-
-class _ScoreLikelihoods(NamedTuple):
+class ScoreLikelihoods(NamedTuple):
     """Likelihoods of noisy scores with and without a relation, each divided by the largest value for its score.
 
     Parameters
@@ -176,7 +144,7 @@ class _ScoreLikelihoods(NamedTuple):
     either: FloatArray
 
     @classmethod
-    def by(cls, scores: FloatArray, explained: FloatArray, stddev: float) -> _ScoreLikelihoods:
+    def by(cls, scores: FloatArray, explained: FloatArray, stddev: float) -> ScoreLikelihoods:
         """Return the likelihoods of k scores: with a relation of each strength, with no relation, and on average.
 
         Scores, the part that chance explains, (k,) each, and the stddev of the noise are fractions of the rows.
@@ -196,7 +164,7 @@ class _ScoreLikelihoods(NamedTuple):
         return np.asarray(found, np.float64)
 
 
-def _posterior(likelihoods: _ScoreLikelihoods, columns: int, order: int) -> FloatArray:
+def posterior_of(likelihoods: ScoreLikelihoods, columns: int, order: int) -> FloatArray:
     """Return the joint posterior of `NONE` and `SIZES` given all scores, (shares, sizes), with sum 1.
 
     The estimates of each candidate are averaged over this posterior.

@@ -12,7 +12,7 @@ from synthdp.arrays import Clique
 from synthdp.curator import Curator
 from synthdp.domain.domain import Domain
 from synthdp.fit.consistency import centred
-from synthdp.fit.out_of_domain import merged_tables, pooled_repeats
+from synthdp.fit.out_of_domain import merged_tables
 from synthdp.fit.shrinkage import best_ridge
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.optimum import Optimum
@@ -80,8 +80,7 @@ def _measure_marginals(known: Knowledge, account: Curator, batch: Batch, chosen:
     known, tables = measure_each(known, account, domain, shares, step=step)
     for candidate, plain in zip(chosen, tables, strict=True):
         table = replace(plain, groups=known.groups(plain.clique, level) if level else None)
-        before = known.merged if level else known.tables
-        pooled = pooled_repeats([*(one for one in before if one.clique == table.clique), table])[0]
+        pooled = _averaged_with_earlier(known, table)
         known = known.with_table(table, ridge=best_ridge(pooled.counts, candidate.expected, pooled.stddev))
     return known
 
@@ -121,16 +120,13 @@ def _measure_interactions_only(
     noise = {one.clique: known.left.table_stddev(shares[one.clique]) * one.noise for one in chosen}
     part, left = known.left.take(sum(shares.values()))
     queries = weighted_interactions(domain, noise)
-    found = account.measure(
-        queries,
-        spend=part.loss,
-        step=f"interactions of several columns{_MERGED if level else ''}: {_receipt_names(domain, shares)}",
-    )
+    step = f"interactions of several columns{_MERGED if level else ''}: {_receipt_names(domain, shares)}"
+    found = account.measure(queries, spend=part.loss, step=step)
     known = known.with_answers(found, left=left)
     effects = found.tables
     tables = merged_tables([found], known.domain) if level else effects
     for candidate, effect, table in zip(chosen, effects, tables, strict=True):
-        ridge = _ridge_of_interaction(domain, candidate, _averaged_with_earlier(known, effect, level))
+        ridge = _ridge_of_interaction(domain, candidate, _averaged_with_earlier(known, effect))
         known = known.with_table(table, ridge=ridge)
     return known
 
@@ -145,16 +141,17 @@ def _receipt_names(domain: Domain, cliques: Collection[Clique]) -> str:
     return _names(domain, cliques) if len(cliques) <= MOST_NAMED else f"{len(cliques)} sets of columns"
 
 
-def _averaged_with_earlier(known: Knowledge, effect: NoisyTable, level: int) -> NoisyTable:
-    """Return a noisy interaction averaged, by precision, with earlier measurements of the same clique.
+def _averaged_with_earlier(known: Knowledge, table: NoisyTable) -> NoisyTable:
+    """Return a noisy table or interaction averaged, by precision, with earlier measurements of the same cells.
 
-    The average has less noise than the new measurement, so the fit's trust in the interaction (its ridge) is chosen
+    The average has less noise than the new measurement, so the fit's trust in the table (its ridge) is chosen
     from the average.
     """
-    answers = [one for one in (known.merged if level else known.effects) if one.clique == effect.clique] + [effect]
+    before, cells = (*known.tables, *known.merged, *known.effects), (table.clique, table.alone, table.counts.size)
+    answers = [*(one for one in before if (one.clique, one.alone, one.counts.size) == cells), table]
     precisions = np.array([one.stddev**-2 for one in answers])
     counts = np.average([one.counts for one in answers], axis=0, weights=precisions)
-    return replace(effect, counts=counts, stddev=float(precisions.sum() ** -0.5))
+    return replace(table, counts=counts, stddev=float(precisions.sum() ** -0.5))
 
 
 def _ridge_of_interaction(domain: Domain, candidate: Candidate, effect: NoisyTable) -> float:

@@ -44,11 +44,6 @@ LEAST_EXPECTED = 0.02
 impossible.  A numerical tolerance."""
 
 
-SEEN = 0.85
-"""A table over merged bins shows about this fraction of a pair's L1 distance from the model.  Measured: .77 to .88 on Adult
-and hmeq at epsilon 1 and 10."""
-
-
 class Screening(NamedTuple):
     """The scored candidates of a round, and the plan's state after the cost of their noisy scores."""
 
@@ -205,8 +200,8 @@ def _rounded(tables: Marginals, expected: Iterable[FloatArray]) -> IntArray:
 def with_noise(candidates: Sequence[Candidate], known: Knowledge, *, merged: bool) -> list[Candidate]:
     """Return candidates with the noise of their planned measurement, and pairs over merged bins, too, if ``merged``.
 
-    A pair over merged bins is cheaper to measure.  Its score is `SEEN` times the score of the unmerged pair, at no
-    cost, as a smooth relation is nearly as large over few bins.  Pairs that merging does not shrink have no such
+    A pair over merged bins is cheaper to measure.  Its score is the score of the unmerged pair, at no cost, as a
+    smooth relation is nearly as large over few bins.  Pairs that merging does not shrink have no such
     version.
 
     Parameters
@@ -234,6 +229,5 @@ def with_noise(candidates: Sequence[Candidate], known: Knowledge, *, merged: boo
                 np.bincount(cells, weights=np.broadcast_to(some, cells.shape)).astype(np.float64)
                 for some in (one.expected, one.margins)
             )
-            relation = one.relation._replace(distance=SEEN * one.relation.distance)
-            found.append(replace(one, relation=relation, expected=expected, level=1, margins=margins, noise=noise))
+            found.append(replace(one, expected=expected, level=1, margins=margins, noise=noise))
     return found

@@ -60,11 +60,6 @@ are.  A smaller STRONG would measure mere noise again; a larger MOST_STRONG leav
 (ablation in docs/benchmarks/planner.md): half and twice of STRONG change the three-way error of five tables by -.1 and
 -.1 %, of MOST_STRONG by +.5 and +.5 % (docs/benchmarks/constants.md)."""
 
-AIM_OF_STRONG = 0.03
-"""Standard deviation of the noise in the strongest correlations at which no more budget is spent on them.  A smaller
-value makes them more accurate, and leaves less for tables.  Tuned: half and twice of it change the three-way error
-of five tables by +.1 and +.5 % (docs/benchmarks/constants.md).
-"""
 
 MOST_COLUMNS = 32
 """Most scored columns for which products are measured. 32 columns have 496 products.  The noise in each product grows
@@ -100,7 +95,7 @@ def measure_second_moments(known: Knowledge, account: Curator, workload: Workloa
     queries = ClippedProducts(domain, tuple(found.values()), RESOLUTION, norm)
     if _noise_of_products(known, queries) > MOST_NOISE:
         return known
-    known = _measure_products(known, account, queries, aim=AIM, step="pairwise products of rank scores")
+    known = _measure_products(known, account, queries, step="pairwise products of rank scores")
     return _measure_strongest(known, account)
 
 
@@ -160,13 +155,13 @@ def _noise_of_products(known: Knowledge, queries: Products) -> float:
     return known.left.stddev(queries.bounds, most, k=queries.k) / queries.denominator / known.total
 
 
-def _measure_products(known: Knowledge, account: Curator, queries: Products, *, aim: float, step: str) -> Knowledge:
+def _measure_products(known: Knowledge, account: Curator, queries: Products, *, step: str) -> Knowledge:
     """Measure mean products over the rows and return the plan's new state.
 
-    The noise stddev of each mean is ``aim`` if the fraction `MOST_SHARE` of the remaining budget buys it, else larger.
+    The noise stddev of each mean is `AIM` if the fraction `MOST_SHARE` of the remaining budget buys it, else larger.
     Costs at most that fraction, for the curator's neighbours.
     """
-    less = min(1.0, _noise_of_products(known, queries) / aim) ** (1 / known.left.exponent)
+    less = min(1.0, _noise_of_products(known, queries) / AIM) ** (1 / known.left.exponent)
     part, left = known.left.take(MOST_SHARE * known.left.share * less)
     answers = account.measure(queries, spend=part.loss, step=step)
     products = NoisyProducts(
@@ -187,14 +182,14 @@ def _measure_strongest(known: Knowledge, account: Curator) -> Knowledge:
     products = known.products[-1]
     size = np.abs(products.means)
     strongest = [i for i in np.argsort(-size, kind="stable")[:MOST_STRONG] if size[i] > STRONG * products.stddev]
-    if products.stddev <= AIM_OF_STRONG or not strongest:
+    if products.stddev <= AIM or not strongest:
         return known
     asked = products.queries
     left_side, right_side = asked.pairs
     chosen = tuple((int(left_side[i]), int(right_side[i])) for i in strongest)
     queries = PairProducts(asked.domain, asked.scores, chosen, RESOLUTION, int(NORM * RESOLUTION**2))
     step = "pairwise products of rank scores, strongest pairs"
-    return _measure_products(known, account, queries, aim=AIM_OF_STRONG, step=step)
+    return _measure_products(known, account, queries, step=step)
 
 
 def scores(refinement: Refinement, margin: FloatArray) -> IntArray | None:

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from synthdp.mechanisms.adaptive.energies import NONE, SIZES, before_scores, energies, prior_of, seen
+from synthdp.mechanisms.adaptive.energies import NONE, SIZES, before_scores, energies, prior_of
+from synthdp.planning.power import seen
 
 ROWS, PAIRS, CHANCE = 10_000.0, 300, 400.0
 
