@@ -10,7 +10,7 @@ drawn from it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -261,7 +261,12 @@ def numbers_of_labels(raw: Labels) -> Numbers:
 
 def whole_numbers_of_labels(raw: Labels) -> Numbers:
     """Return labels as the nearest whole numbers, exact within ±2^62; labels that are no numbers become missing."""
-    found = [*(_whole_number(level) for level in raw.levels), None]
+    return read_each(raw, _whole_number)
+
+
+def read_each(raw: Labels, read: Callable[[Any], int | None]) -> Numbers:
+    """Return labels as integers, where each distinct label is read once; those that ``read`` gives None are missing."""
+    found = [*(read(level) for level in raw.levels), None]
     values = np.array([0 if number is None else number for number in found], np.int64)
     missing = np.array([number is None for number in found])[raw.codes]
     return Numbers(values[raw.codes], missing if missing.any() else None)

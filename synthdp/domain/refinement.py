@@ -178,6 +178,15 @@ class Refinement:
         """Return the coarse axis, whose cells are unions of fine ones."""
         return self.fine.merged(self.coarse_cell)
 
+    def share_of_groups(self, allowed: BoolArray) -> FloatArray:
+        """Return the fraction of each coarse cell's mass at allowed grid points, (groups,); 0 without mass.
+
+        A model is conditioned on coarse cells with these weights.  ``allowed`` is as in `share`.
+        """
+        held = np.bincount(self.coarse_cell, weights=self.weights, minlength=self.groups)
+        found = np.bincount(self.coarse_cell, weights=self.weights * self.share(allowed), minlength=self.groups)
+        return np.divide(found, held, out=np.zeros(len(held)), where=held > 0)
+
     def share(self, allowed: BoolArray) -> FloatArray:
         """Return the fraction of each fine cell's rows at allowed grid points, (fine.size,); 0 if a cell has none.
 

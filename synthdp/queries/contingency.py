@@ -151,6 +151,20 @@ def check_clique(clique: Clique, shape: Sequence[int] | None = None) -> None:
         raise ParameterError(f"clique ({clique}) must hold column indices from 0 to {len(shape) - 1}")
 
 
+def checked_cliques(cliques: Iterable[Iterable[int]], columns: int) -> tuple[Clique, ...]:
+    """Return sets of column positions as tuples of integers; raise ParameterError unless each is of ``columns`` columns.
+
+    A set must hold at least one position, and none twice.
+    """
+    found = tuple(tuple(map(int, clique)) for clique in cliques)
+    for clique in found:
+        if not clique or len(set(clique)) < len(clique) or min(clique) < 0 or max(clique) >= columns:
+            raise ParameterError(
+                f"clique ({clique}) must hold one or more different column positions from 0 to {columns - 1}"
+            )
+    return found
+
+
 def check_shape(shape: Sequence[int]) -> Shape:
     """Return ``shape`` as a tuple of positive integers, or raise ParameterError."""
     sizes = tuple(int(k) for k in shape)

@@ -15,7 +15,7 @@ from synthdp.checks import whole
 from synthdp.codec import file_form
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
-from synthdp.queries.contingency import LEAST_STDDEV, NoisyTable, ordered, table_shape
+from synthdp.queries.contingency import LEAST_STDDEV, NoisyTable, checked_cliques, ordered, table_shape
 from synthdp.queries.linear import LinearFamily
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.norms import Norms, RecordBounds
@@ -58,14 +58,8 @@ class Interactions(LinearFamily):
     weights: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "cliques", tuple(tuple(map(int, clique)) for clique in self.cliques))
+        object.__setattr__(self, "cliques", checked_cliques(self.cliques, len(self.domain)))
         object.__setattr__(self, "weights", tuple(whole("weights", weight, least=1) for weight in self.weights))
-        for clique in self.cliques:
-            if not clique or len(set(clique)) < len(clique) or min(clique) < 0 or max(clique) >= len(self.domain):
-                raise ParameterError(
-                    f"clique ({clique}) must hold one or more different column positions from 0 to "
-                    f"{len(self.domain) - 1}"
-                )
         if not self.cliques or len(self.weights) != len(self.cliques):
             raise ParameterError("cliques must hold at least one clique, and weights must hold one weight per clique")
         check_overflow(self)

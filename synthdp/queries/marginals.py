@@ -28,7 +28,7 @@ from synthdp.arrays import (
 from synthdp.codec import file_form
 from synthdp.domain.domain import Domain, domain_with_misfits
 from synthdp.errors import ParameterError
-from synthdp.queries.contingency import LEAST_STDDEV, NoisyTable, ordered, table_shape
+from synthdp.queries.contingency import LEAST_STDDEV, NoisyTable, checked_cliques, ordered, table_shape
 from synthdp.queries.linear import FittingRows, LinearFamily, Subset
 from synthdp.queries.norms import Norms, RecordBounds
 from synthdp.queries.products import ProductSums
@@ -268,13 +268,7 @@ class Marginals(LinearFamily):
     cliques: tuple[Clique, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "cliques", tuple(tuple(map(int, clique)) for clique in self.cliques))
-        for clique in self.cliques:
-            if not clique or len(set(clique)) < len(clique) or min(clique) < 0 or max(clique) >= len(self.domain):
-                raise ParameterError(
-                    f"clique ({clique}) must hold one or more different column positions from 0 to "
-                    f"{len(self.domain) - 1}"
-                )
+        object.__setattr__(self, "cliques", checked_cliques(self.cliques, len(self.domain)))
         if not self.cliques:
             raise ParameterError("cliques must hold at least one clique")
         if self.k >= LARGEST_WHOLE:

@@ -439,7 +439,7 @@ class DatabaseModel:
         for (i, column, place), (name, value) in named.items():
             kind = self.schema.tables[self.schema.names[i]][column]
             mask = found[i, column, place] = mask_of_values(kind, value, name=name)
-            shares = _share_of_cells(self.refinement(i, column), mask)
+            shares = self.refinement(i, column).share_of_groups(mask)
             if i:
                 self._allow_rows(allowed, i, place)
             if i and self.layout.tables[i].order is Order.PATTERN and column == self.layout.tables[i].period:
@@ -602,18 +602,6 @@ def _labels(support: Fresh, kept: BoolArray, *, first: int) -> RawColumn:
 def _masks_of(masks: Mapping[Conditioned, BoolArray], i: int, column: str) -> dict[Conditioned, BoolArray]:
     """Return the masks of allowed grid points that are about one column of one table, by position of the row."""
     return {key: mask for key, mask in masks.items() if key[:2] == (i, column)}
-
-
-def _share_of_cells(refinement: Refinement, allowed: BoolArray) -> FloatArray:
-    """Return for each coarse bin the fraction of its mass on allowed grid points, (coarse bins,); 0 without mass.
-
-    The model is conditioned on coarse bins with these weights.
-    """
-    held = np.bincount(refinement.coarse_cell, weights=refinement.weights, minlength=refinement.groups)
-    found = np.bincount(
-        refinement.coarse_cell, weights=refinement.weights * refinement.share(allowed), minlength=refinement.groups
-    )
-    return np.divide(found, held, out=np.zeros(len(held)), where=held > 0)
 
 
 def drawn_leaves(weights: FloatArray, cell_of: IntArray, cells: AnyArray, rng: Generator) -> IntArray:

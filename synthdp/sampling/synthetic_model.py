@@ -385,7 +385,9 @@ class SyntheticModel:
         Rows that break a rule are first repaired within their bins; the caller replaces the others.  ``allowed`` holds
         masks of grid points by column.
         """
-        evidence = {j: self._coarse_share(j, allowed[name]) for name in allowed for j in self.domain.index(name)}
+        evidence = {
+            j: self.refinements[j].share_of_groups(allowed[name]) for name in allowed for j in self.domain.index(name)
+        }
         cells: Codes | None = None
         try:
             if independent:
@@ -464,17 +466,6 @@ class SyntheticModel:
                     f"the values given for {name!r} have probability 0 in the model: give other values"
                 )
         return allowed
-
-    def _coarse_share(self, j: int, allowed: BoolArray) -> FloatArray:
-        """Return the fraction of each coarse bin's mass on allowed grid points, (coarse bins,); 0 without mass.
-
-        The distribution is conditioned on coarse bins with these weights.
-        """
-        refinement = self.refinements[j]
-        share = refinement.share(allowed)
-        whole = np.bincount(refinement.coarse_cell, weights=refinement.weights)
-        part = np.bincount(refinement.coarse_cell, weights=refinement.weights * share)
-        return np.divide(part, whole, out=np.zeros(len(whole)), where=whole > 0)
 
     def _refine(
         self, j: int, cells: AnyArray, rng: Generator, allowed: BoolArray | None = None, *, independent: bool = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from synthdp.domain.encoder import (
     RawColumn,
     labels_of_numbers,
     numbers_of_labels,
+    read_each,
     whole_numbers_of_labels,
 )
 from synthdp.domain.grid import labels_of
@@ -44,11 +46,11 @@ def declared(labels: Labels, column: Column) -> RawColumn:
             labels = _as_written(labels, column)
             return whole_numbers_of_labels(labels) if column.whole else numbers_of_labels(labels)
         case "moment":
-            return _read_each(labels, _cells_of(column, _moment))
+            return read_each(labels, partial(_within, _cells_of(column, _moment)))
         case "length":
-            return _read_each(labels, _cells_of(column, _length))
+            return read_each(labels, partial(_within, _cells_of(column, _length)))
         case "clock":
-            return _read_each(labels, _cells_of(column, _clock))
+            return read_each(labels, partial(_within, _cells_of(column, _clock)))
         case "label" | "truth" if column.is_complete:
             return _with_declared_levels(_as_written(labels, column), column)
         case _:
@@ -192,14 +194,6 @@ def _with_declared_levels(labels: Labels, column: Column) -> Labels:
             return value
 
     return Labels([matched(level) for level in labels.levels], labels.codes)
-
-
-def _read_each(labels: Labels, read: Callable[[Any], int | None]) -> Numbers:
-    """Return labels as microseconds, (rows,), where each distinct label is read once; unreadable ones become missing."""
-    found = [_within(read, level) for level in labels.levels]
-    values = np.array([0 if one is None else one for one in [*found, None]], np.int64)
-    missing = np.array([one is None for one in [*found, None]])
-    return Numbers(values[labels.codes], some(missing[labels.codes]))
 
 
 def _within(read: Callable[[Any], int | None], level: object) -> int | None:

@@ -363,7 +363,7 @@ class RelatedTables(HasPrivacyCost):
             )
             answers.append(again)
             for i, one in zip(some, more, strict=True):
-                counted[i] = _averaged(counted[i], one)
+                counted[i] = mean_by_precision(counted[i], one)
         factors = [
             one for table, noisy in zip(tables, counted, strict=True) for one in _factors(known, table, noisy, persons)
         ]
@@ -518,16 +518,6 @@ def _by_size(known: _Known, tables: Sequence[PersonTable], share: float) -> list
     """
     sizes = np.array([math.prod(table.sizes(known.layout)) ** (2 / 3) for table in tables])
     return (share * sizes / sizes.sum()).tolist()  # type: ignore[no-any-return]
-
-
-def _averaged(first: tuple[FloatArray, float], second: tuple[FloatArray, float]) -> tuple[FloatArray, float]:
-    """Return the mean of two noisy measurements of one table, weighted by precision, and the stddev of its noise.
-
-    Significant tables are measured twice.
-    """
-    (a, s), (b, t) = first, second
-    weights = np.array([1 / s**2, 1 / t**2])
-    return (a * weights[0] + b * weights[1]) / weights.sum(), float(weights.sum() ** -0.5)
 
 
 def _stands_out(known: _Known, table: PersonTable, noisy: FloatArray, stddev: float, persons: Persons) -> bool:
