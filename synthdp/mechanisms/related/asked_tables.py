@@ -98,11 +98,14 @@ def grouping_of(axis: Axis, counts: FloatArray, stddev: float, *, groups: int, n
 def count_groupings(layout: Layout, table: int) -> dict[str, Grouping]:
     """Return groupings of the number of rows in a child table, for tables of several attributes, by name.
 
-    ``many`` groups by the number of rows: 0, 1, 2, up to 4, up to 8 and so on.  ``first`` groups by the first period, if
-    that varies.
+    ``many`` groups by the number of rows: 0, 1, 2, 3, up to 5, up to 8 and so on, in Fibonacci numbers, so that small
+    numbers are alone and groups of larger ones widen in proportion.  ``first`` groups by the first period, if that varies.
     """
     many = layout.rows_of_count(table)
-    found = {"many": Grouping("many", np.ceil(np.log2(np.maximum(many, 0.5))).astype(np.int64) + 1)}
+    ends = [0, 1, 2]
+    while ends[-1] < many.max():
+        ends.append(ends[-2] + ends[-1])
+    found = {"many": Grouping("many", np.searchsorted(ends, many))}
     if len(many) > layout.tables[table].at_most + 2:
         first = layout.periods_of_pattern(table)[:, 0]
         found["first"] = Grouping("first", np.append(first, -1)[: len(many)] + 1)
