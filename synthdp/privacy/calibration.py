@@ -299,10 +299,10 @@ def gaussian_account(loss: ApproxDP, *, thresholds: float = 0.0, ends: float = 0
 
 
 def _gaussian(l2: float, mu: float, k: int) -> Calibration:
-    """Return Gaussian noise for L2 sensitivity ``l2`` and ``k`` sums, multiplied so that sigma is at least 2^20.
+    """Return discrete Gaussian noise of mu-GDP for k sums of L2 sensitivity ``l2``, and a factor for the sums.
 
-    Lattice steps that are small beside sigma make discrete noise cost hardly more than continuous noise.  The factor is
-    at most `FINEST`.
+    Sums are multiplied by a power of 2, at most `FINEST`, so that sigma is 2^20 lattice steps or more: then discrete
+    noise costs hardly more than continuous noise.  Where the largest factor gives less, sigma is raised to 2^20.
     """
     if l2 / mu > noise.LARGEST_SCALE / 2:
         raise ParameterError(

@@ -392,7 +392,7 @@ class PersonTables(Counting):
 
     @property
     def unit(self) -> str:
-        """What an answer counts, for receipts: persons."""
+        """What an answer counts, in the word that receipts use for persons: people."""
         return "people"
 
     @property
@@ -503,7 +503,7 @@ class PersonDistances(Counting):
 
     @property
     def unit(self) -> str:
-        """What an answer counts, for receipts: persons."""
+        """What an answer counts, in the word that receipts use for persons: people."""
         return "people"
 
     @property

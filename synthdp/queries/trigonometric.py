@@ -142,7 +142,7 @@ class TensorBasis(LinearFamily):
 
     @property
     def unit(self) -> str:
-        """What an answer counts, for receipts: sums of products of cosines."""
+        """What an answer is, for receipts: a sum over rows of products of cosines, named sums of cosines."""
         return "sums of cosines"
 
     @property

@@ -214,9 +214,10 @@ def _stacked(values: Sequence[FloatArray]) -> FloatArray:
 
 
 def _by_order(coefficients: FloatArray, order: int) -> FloatArray:
-    """Return the sums over the coefficients of each degree, (patterns, order + 1); factors depend on the degree only.
+    """Return the sum of the given numbers of each degree, (patterns, order + 1), from one number per set of rules.
 
-    The noise of a plan with one factor per degree is computed from these sums.
+    Given squared coefficients it returns squared L2 norms, and given absolute values L1 norms.  A plan multiplies all
+    coefficients of a degree by one factor, so the norms of degrees suffice to choose factors.
     """
     sizes = _sizes(int(math.log2(coefficients.shape[1])))
     return np.stack([coefficients[:, sizes == i].sum(axis=1) for i in range(order + 1)], axis=1)

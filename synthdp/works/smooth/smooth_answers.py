@@ -255,7 +255,19 @@ class TrigonometricSummary:
         return _gap(kept, values) + self._stderr(kept)
 
     def _proven(self, t: int, *, nodes: int, bound: float) -> float:
-        """Return a proven bound on the truncation of an answer with t degrees, plus the rounding to the cells read."""
+        """Return a proven bound on the error of an answer with t degrees, without noise: truncation plus rounding.
+
+        Rounding comes from rows that are read as the middles of their cells, 1 / cells from their values at most.
+
+        Parameters
+        ----------
+        t
+            Degrees used per column.
+        nodes
+            Points per column at which the query is evaluated for its coefficients.
+        bound
+            Bound on the query's derivatives up to order K.
+        """
         rounding = self.d * bound / self.cells
         return truncation_bound(t, d=self.d, smoothness=self.smoothness, bound=bound, nodes=nodes) + rounding
 
