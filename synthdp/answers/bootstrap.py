@@ -37,7 +37,8 @@ from synthdp.randomness import Generator, generator
 from synthdp.sampling.synthetic_model import SyntheticModel
 
 REPLICATES = 24
-"""Number of bootstrap tables; a standard error then has a relative error of about 14 %. Derived: 1 / sqrt(2 * 24)."""
+"""Number of bootstrap tables; a standard error then has a relative error of about 14 %, 1 / sqrt(2 * 24).  More tables
+lower this error by their square root only, in proportional time and memory.  A safety limit of time."""
 
 POINTS, FEWEST_POINTS = 12_000, 5_000
 """Most (POINTS) and fewest points in a pool that all replicates share; rarer combinations of values do not occur in the
@@ -237,7 +238,7 @@ class Bootstrap:
         return {}
 
     def _counted(self, column: int) -> FloatArray:
-        """Return `leaf_counts` of a column of the pool, (fine bins, 1 + size), in rows.
+        """Return the fine-bin counts, in rows, of the column at this position of the pool, (fine bins, 1 + size).
 
         The first column is the release's estimate. Each further one adds a replicate's sampling error and noise to it.
         """
@@ -386,9 +387,10 @@ def leaf_shares_of(refinement: Refinement, weights: FloatArray) -> FloatArray:
 
 
 def group_shares(grouping: QuestionBinning, leaf_counts: FloatArray) -> FloatArray:
-    """Return `QuestionBinning.cell_share` for each column of fine-bin counts, (r, coarse bins, powers * groups).
+    """Return what fraction of each coarse bin lies in each group, (r, coarse bins, powers * groups), for r replicates.
 
-    Each replicate's fit then divides coarse bins by its own counts of fine bins.
+    Fractions follow the columns of fine-bin counts, (fine bins, r), so each replicate divides its coarse bins by its own
+    counts.  If the question sums numbers, means of values and of squares within the group follow, as more powers.
     """
     refinement = grouping.refinement
     share, entries = leaf_shares_of(refinement, leaf_counts), sparse.coo_array(grouping.leaf_powers)

@@ -76,10 +76,10 @@ class QuestionBinning:
         object.__setattr__(self, "cell_share", frozen(self.refinement.table() @ shares / _mass(self.refinement)))
 
     def heaped(self) -> tuple[FloatArray, FloatArray] | None:
-        """Return `cell_share` for two extreme cases in which each cut fine bin is a point mass, for error bars.
+        """Return what fraction of each coarse bin lies in each group in two extreme cases, for error bars.
 
-        Each cut bin's rows are all in its larger part, or all in its smaller part.  Return None if no fine bin is cut,
-        or if values are summed.
+        Each is (coarse bins, groups).  In both, every fine bin that a group cuts is a point mass: its rows are all in
+        the larger part, or all in the smaller part.  Return None if no fine bin is cut, or if values are summed.
         """
         rows = sparse.csr_array(self.leaf_share)
         largest = np.maximum.reduceat(np.append(rows.data, 0.0), rows.indptr[:-1]) * (np.diff(rows.indptr) > 0)

@@ -273,7 +273,9 @@ LEAST_GROUPS = 3
 the closeness -|a - b| is a b - 1.  So the first two patterns of an association would be the same."""
 
 ONE_STEP = 0.05
-"""Step of the finite differences by which the slope in a parameter is computed.  A numerical tolerance."""
+"""Step of the forward differences by which an association's slope in each parameter is computed.  A parameter multiplies
+a pattern of values up to 2 in size in the logarithms of counts, so a step changes counts by at most about 10 %.  A
+numerical tolerance: a smaller step is more exact, but rounds more."""
 
 
 def raked(table: FloatArray, margins: list[FloatArray]) -> FloatArray:

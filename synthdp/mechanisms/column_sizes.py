@@ -22,8 +22,7 @@ bin, so that the next depth splits a narrowest bin into single points."""
 AN_OCTAVE = 2
 """Number of bins from a number to its double, where bins grow with the size of numbers.  A larger value separates
 sizes more finely, with fewer rows in a bin against the same noise.  Tuned: half and twice of it change the
-three-way error of five tables by -.4 and -.4 % (docs/benchmarks/constants.md).
-"""
+three-way error of five tables by -.4 and -.4 % (docs/benchmarks/constants.md)."""
 
 _PARTS = tuple(part / AN_OCTAVE for part in range(AN_OCTAVE))
 """Starts of the bins between a number and its double, in octaves (log2).  Derived."""

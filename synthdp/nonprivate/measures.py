@@ -109,7 +109,8 @@ def kernel_error(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema, *,
 
     They are about the numeric columns scaled to [-1, 1].  There are 10 000 seeded queries over all ``widths`` s: f(x)
     = sum over 10 centres of a_j exp(-|x - c_j|^2 / 2 s^2), averaged over rows.  Centres are uniform in the cube;
-    weights are uniform, scaled to sum 1.
+    weights are uniform, scaled to sum 1.  A table of more than `KERNEL_ROWS` rows is
+    represented by a seeded sample of them.
     """
     a, b = (_some_rows(points(table, schema)) for table in (real, synthetic))
     rng = generator(1)

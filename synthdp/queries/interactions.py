@@ -87,7 +87,7 @@ class Interactions(LinearFamily):
 
     @property
     def ones(self) -> tuple[int, ...]:
-        """Return `scales` under the name by which receipts convert noise to rows."""
+        """For each interaction, the whole number that stands for one row: `scales`, as receipts read it."""
         return self.scales
 
     @property

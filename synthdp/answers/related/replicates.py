@@ -29,8 +29,8 @@ from synthdp.queries.persons import Persons
 from synthdp.randomness import Generator
 
 REPLICATES = 24
-"""Number of bootstrap replicates, as for one table; a standard error then has a relative error of about 14 %. Derived:
-1 / sqrt(2 REPLICATES)."""
+"""Number of bootstrap replicates, as for one table; a standard error then has a relative error of about 14 %, 1 /
+sqrt(2 * 24).  More lower this error by their square root only, in proportional time and memory.  A safety limit of time."""
 
 POOL, POOL_ROWS = 6_000, 60_000
 """Most persons, and approximately most rows, in the pool that all replicates share.  A safety limit of time."""

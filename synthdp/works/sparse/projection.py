@@ -56,8 +56,8 @@ class SparseProjection(HasPrivacyCost):
     columns
         Columns whose values make up a record; default: all of the curator's schema.
     peel
-        Share of the loss for counting frequent records by a stability histogram first, since these dominate the error;
-        0 for none. Without a delta no record is counted this way.
+        Share of epsilon for counting frequent records by a stability histogram first, since these dominate the error;
+        it also takes half of delta. 0 for none. Without a delta no record is counted this way.
     total_share
         Share of the loss for the number of rows, where it is private.
     spend
@@ -142,8 +142,8 @@ class SparseProjection(HasPrivacyCost):
     ) -> tuple[KeyCounts | None, PrivacyLoss]:
         """Return noisy counts of frequent records, and the loss that is left for the projection.
 
-        Without ``peel`` or a delta, return ``None`` and the whole loss. Costs the share ``peel`` of epsilon and half of
-        delta.
+        The projection leaves these records out, since its error grows with the sum of squared counts. Without ``peel``
+        or a delta, return ``None`` and the whole loss. Costs the share ``peel`` of epsilon and half of delta.
         """
         if not (self.peel and isinstance(loss, ApproxDP) and loss.delta > 0):
             return None, loss
