@@ -72,9 +72,10 @@ def test_neighbours_are_merged_to_few_groups_of_about_equal_rows(counts):
     assert largest <= max(rows.sum() / (MERGED - 1), 0) + 2 * rows.max() + 1e-6
 
 
-def test_groups_of_equal_weights_are_equally_wide():
-    groups = merged_groups(axis_of(sd.Integer(0, 119), 120), np.full(120, 7.0), 3)
-    assert np.bincount(groups).tolist() == [40, 40, 40]
+@pytest.mark.parametrize(("narrow", "widths"), [(False, [40, 40, 40]), (True, [30, 60, 30])])
+def test_groups_of_equal_weights_are_equally_wide_but_for_narrow_ends(narrow, widths):
+    groups = merged_groups(axis_of(sd.Integer(0, 119), 120), np.full(120, 7.0), 3, narrow=narrow)
+    assert np.bincount(groups).tolist() == widths
 
 
 @given(st.lists(st.floats(0, 500), min_size=MERGED + 1, max_size=40))
