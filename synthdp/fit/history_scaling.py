@@ -202,9 +202,11 @@ def _move(
     It is ``step`` times the logarithm of the ratio. To both a fifth of the noise is added, and at least a person, so
     that differences within the noise move little. ``scale`` is persons drawn per person of the tables.
 
-    ``now`` is first scaled to the target's sum, but not for tables of equal values in two rows, whose sum is fitted:
-    their ``step`` is always .6. Tables of siblings take .4 of their step. Both numbers are tuned; their effect is not
-    measured.
+    The law of an attribute cannot change how many rows have each value of the attributes that it is given.  So for each
+    of these the target is first scaled to the rows that are expected; else a target with more of them would raise all
+    logarithms, without any effect, up to their bounds.  Tables of equal values in two rows are not scaled, since their
+    sum is fitted: their ``step`` is always .6.  Tables of siblings take .4 of their step.  Both numbers are tuned; their
+    effect is not measured.
 
     Without ``margins`` only the relation beyond the margins is moved, as for factors of siblings always.
     """
@@ -212,7 +214,7 @@ def _move(
     if factor.table.kind in (Kind.STAY, Kind.ALIKE):
         step = 0.6
     else:
-        now = now * (wanted.sum() / max(float(now.sum()), 1e-9))
+        wanted = wanted * (now.sum(axis=1) / np.maximum(wanted.sum(axis=1), 1e-9))[:, None]
     if factor.table.kind in (Kind.SIBLING, Kind.ALIKE):
         step *= 0.4
     change = np.clip(np.log((wanted + soft) / (now + soft)), -MOST_STEP, MOST_STEP)

@@ -6,14 +6,12 @@ Scores are judged by post-processing of noisy answers; this module does not ask 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import combinations
+from dataclasses import dataclass
 
 import numpy as np
 
-from synthdp.arrays import MEAN_ABS, FloatArray, IntArray
+from synthdp.arrays import FloatArray, IntArray
 from synthdp.domain.histories import STATE, Layout, Order
 from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.workload import Workload
@@ -28,21 +26,6 @@ twice of it change no release of two more panels (docs/benchmarks/constants.md).
 MANY_LEVELS = 20
 """A categorical column with more bins than this is not counted by period, since noise would exceed most counts.  Tuned:
 half and twice of it change no release of two more panels (docs/benchmarks/constants.md)."""
-
-FEW_THREES = 8
-"""Number of three-attribute tables among which the remaining budget is assumed to be divided when their noise is compared
-with their gain.  With a larger value, only releases of more persons have such tables.  A convention."""
-
-MOST_THREES, MOST_OF_ONE = 80, 12
-"""Most tables of three attributes that are scored in all (MOST_THREES), and for one attribute (MOST_OF_ONE).  Each table
-makes all scores noisier, and one attribute with many strong pairs would leave no room for others.  Tuned: half and twice
-of MOST_THREES change pairs in a row of a panel of 6 127 persons by -7.2 and 0 %; of MOST_OF_ONE by -1.7 and -4.1 %
-(docs/benchmarks/constants.md)."""
-
-THREES_WORTH = 0.05
-"""A table of three attributes is considered only if its mean absolute noise, summed over cells, is at most this fraction
-of all persons.  A larger value considers such tables for fewer persons, with more noise in them.  Tuned: half and twice
-of it change pairs in a row of a panel of 6 127 persons by -8.6 and -11.8 % (docs/benchmarks/constants.md)."""
 
 Groupings = Mapping[tuple[int, str], Mapping[str, Grouping]]
 """By table and attribute, groupings by name: ``pairs`` and ``steps`` for columns, ``many`` and ``first`` for counts of
@@ -155,57 +138,6 @@ def candidates(layout: Layout, groupings: Groupings) -> list[PersonTable]:
         if table.order not in (Order.ROOT, Order.NONE) and table.at_most > 2:
             found.append(PersonTable(Kind.BEFORE, **key, other=b.name, other_grouping=coarse))  # type: ignore[arg-type]
     return found
-
-
-def triples(
-    layout: Layout,
-    groupings: Groupings,
-    pairs: Sequence[PersonTable],
-    gains: Sequence[float],
-    *,
-    persons: float,
-    noise: float,
-) -> list[PersonTable]:
-    """Return the tables of three attributes that are scored: an attribute and two others, each related to it.
-
-    The tables whose weaker pair gains most come first.  The list is empty if noise would hide them all.
-
-    Parameters
-    ----------
-    layout, groupings
-        The record of a person, and groups of its bins; groups for three attributes are few.
-    pairs, gains
-        The tables of two attributes that were chosen, and the gain of each in persons.
-    persons
-        Number of persons.
-    noise
-        Noise stddev of a cell of a table, in persons.
-    """
-    found: list[tuple[float, PersonTable]] = []
-    some = [(a, gain) for a, gain in zip(pairs, gains, strict=True) if a.kind in (Kind.ROW, Kind.PARENT, Kind.STEP)]
-    for (a, first), (b, second) in combinations(some, 2):
-        same = (a.table, a.attribute) == (b.table, b.attribute)
-        if not same or (a.kind, a.above, a.other) == (b.kind, b.above, b.other):
-            continue
-        three = PersonTable.of_three(_coarse(groupings, a), _coarse(groupings, b))
-        if MEAN_ABS * noise * math.prod(three.sizes(layout)) <= THREES_WORTH * persons:
-            found.append((min(first, second), three))
-    kept: list[PersonTable] = []
-    of_one: Counter[tuple[int, str]] = Counter()
-    for _, three in sorted(found, key=lambda one: -one[0]):
-        of_one[three.table, three.attribute] += 1
-        if of_one[three.table, three.attribute] <= MOST_OF_ONE:
-            kept.append(three)
-    return kept[:MOST_THREES]
-
-
-def _coarse(groupings: Groupings, one: PersonTable) -> PersonTable:
-    """Return a two-attribute table with its attributes over the coarser groups that three-attribute tables use."""
-    own = groupings[one.table, one.attribute]
-    other = groupings[one.above if one.kind is Kind.PARENT else one.table, one.other]
-    return replace(
-        one, grouping=own.get("threes", one.grouping), other_grouping=other.get("threes", one.other_grouping)
-    )
 
 
 def _given(groupings: Mapping[str, Grouping]) -> Iterator[Grouping]:

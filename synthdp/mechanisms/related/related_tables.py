@@ -46,7 +46,6 @@ from synthdp.mechanisms.related.attribute_columns import (
 )
 from synthdp.mechanisms.related.choosing import (
     CLEARLY,
-    FEW_THREES,
     Attribute,
     always,
     attributes,
@@ -55,11 +54,11 @@ from synthdp.mechanisms.related.choosing import (
     names_wished,
     one_way,
     related,
-    triples,
     unusual,
     weights_of,
     worth_measuring,
 )
+from synthdp.mechanisms.related.triples import pair_of_others, regrouped, triples
 from synthdp.mechanisms.survey_weights import refuse_weights
 from synthdp.mechanisms.workload import Workload, workload_of
 from synthdp.privacy.loss import Remaining, Spend
@@ -242,21 +241,28 @@ class RelatedTables(HasPrivacyCost):
             yield known
             self._tell("tables")
             threes = triples(
-                known.layout, known.groupings, chosen, gains, persons=known.total, noise=_noise_of_threes(known.left)
-            )
+                known.layout, known.groupings, *_beside_named(known.layout, chosen, gains, others, wished),
+                persons=known.total, noise=lambda many: _noise_of_threes(known.left, many),
+            )  # fmt: skip
+            threes = [
+                one for one, weight in zip(threes, weights_of(known.layout, threes, wished), strict=True) if weight > 0
+            ]
             share = known.left.share * (1 - THREES) if threes else known.left.share
             known = self._measured(account, known, chosen, rng, share=share, step="two-attribute marginals")
             yield known
             if threes:
-                yield from self._threes(account, known, threes, wished, rng)
+                yield from self._threes(account, known, threes, chosen, wished, rng)
 
     def _threes(
-        self, account: Curator, known: _Known, threes: Sequence[PersonTable], wished: Workload, rng: Generator
-    ) -> Iterator[_Known]:
+        self, account: Curator, known: _Known, threes: Sequence[PersonTable], pairs: Sequence[PersonTable], wished: Workload,
+        rng: Generator,
+    ) -> Iterator[_Known]:  # fmt: skip
         """Score tables of three attributes against the model, and measure those whose gain exceeds their noise.
 
         Yields the state after each stage.
         """
+        fitted = [known.target_of(pair) for pair in pairs]
+        threes = [regrouped(three, known.groupings, pairs, fitted) for three in threes]
         known = self._fit(known, rng, sweeps=self.sweeps[0], last=0)
         share = SCORES_OF_THREE * known.left.share
         persons = self._persons(known, rng)
@@ -335,9 +341,12 @@ class RelatedTables(HasPrivacyCost):
         factors = [
             one for table, noisy in zip(tables, counted, strict=True) for one in _factors(known, table, noisy, persons)
         ]
-        return replace(
-            known.with_factors(factors), left=left, answers=(*known.answers, found), chosen=(*known.chosen, *tables)
-        )
+        made = known.with_factors(factors)
+        for table, (counts, stddev) in zip(tables, counted, strict=True):
+            pair = pair_of_others(known.layout, table, counts, stddev) if table.kind is Kind.TRIPLE else None
+            if pair is not None and not made.has_factor(pair[0]):
+                made = made.with_factors(_factors(known, pair[0], pair[1:], persons))
+        return replace(made, left=left, answers=(*known.answers, found), chosen=(*known.chosen, *tables))
 
     def _stays(
         self, account: Curator, known: _Known, tables: Sequence[PersonTable], rng: Generator, *, share: float
@@ -482,6 +491,18 @@ class _Known:
             self, layout=layout, ones=found, stddevs=stddevs, groupings=groupings, refinements=refinements,
             model=Histories(layout, conditionals),
         )  # fmt: skip
+
+    def target_of(self, table: PersonTable) -> Target:
+        """Return what the model is fitted to for a table that was measured."""
+        key = table.table, table.attribute
+        both = zip(self.model.conditionals[key].factors, self.targets[key], strict=True)
+        return next(target for factor, target in both if factor.table is table)
+
+    def has_factor(self, table: PersonTable) -> bool:
+        """Return whether the model has a factor of the same attributes and kind as a table."""
+        return any(
+            one.table.name == table.name for one in self.model.conditionals[table.table, table.attribute].factors
+        )
 
     def with_factors(self, factors: Sequence[tuple[PersonTable, Target]]) -> _Known:
         """Return the state with tables added to the model as neutral factors, and with their targets.
@@ -771,9 +792,24 @@ def _screened(
     return [tables[i] for i in chosen], [float(gains[i]) for i in chosen], known
 
 
-def _noise_of_threes(left: BudgetAllocation) -> float:
-    """Return the noise in a cell of a three-attribute table, in persons, if `FEW_THREES` of them share their budget.
+def _beside_named(
+    layout: Layout, chosen: list[PersonTable], gains: list[float], scored: Sequence[PersonTable], wished: Workload
+) -> tuple[list[PersonTable], list[float]]:
+    """Return the tables of two attributes that tables of three may combine, and their gains.
+
+    They are the chosen ones, and with a workload all that it names: a user may know of an effect of two attributes
+    together on a third that no two of the three show.
+    """
+    if wished.weights is None:
+        return chosen, gains
+    weights = weights_of(layout, scored, wished)
+    named = [one for one, weight in zip(scored, weights, strict=True) if weight > 0 and one not in chosen]
+    return [*chosen, *named], [*gains, *[0.0] * len(named)]
+
+
+def _noise_of_threes(left: BudgetAllocation, many: int) -> float:
+    """Return the noise in a cell of a three-attribute table, in persons, if so many of them share their budget.
 
     By this noise, tables whose gain it would hide are left out before any table is scored.
     """
-    return left.table_stddev(left.share * THREES * (1 - SCORES_OF_THREE) / FEW_THREES)
+    return left.table_stddev(left.share * THREES * (1 - SCORES_OF_THREE) / many)

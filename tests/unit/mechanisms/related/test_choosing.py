@@ -9,8 +9,9 @@ from small_databases import SCHEMAS
 from synthdp.domain.histories import BINS, Layout
 from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.related.asked_tables import FEWEST, fineness
-from synthdp.mechanisms.related.choosing import beyond_shared, related, triples, weights_of, worth_measuring
+from synthdp.mechanisms.related.choosing import beyond_shared, related, weights_of, worth_measuring
 from synthdp.mechanisms.related.related_tables import relations_wished
+from synthdp.mechanisms.related.triples import triples
 from synthdp.privacy.loss import GaussianDP
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.person_tables import Grouping, Kind, PersonTable
@@ -91,6 +92,9 @@ def test_three_attributes_weigh_what_a_user_wishes_of_them() -> None:
 def test_tables_of_three_are_asked_only_where_noise_does_not_hide_them() -> None:
     pairs = [table(Kind.ROW, "v", "#leaves"), table(Kind.PARENT, "v", "p", above=0)]
     groupings = {(i, name): {"threes": TWO} for i, one in enumerate(LAYOUT.tables) for name in one.axes}
-    asked = [triples(LAYOUT, groupings, pairs, [9.0, 5.0], persons=1000, noise=noise) for noise in (1.0, 20.0)]
+    asked = [
+        triples(LAYOUT, groupings, pairs, [9.0, 5.0], persons=1000, noise=lambda _, stddev=noise: stddev)
+        for noise in (1.0, 20.0)
+    ]
     assert [len(one) for one in asked] == [1, 0]
     assert asked[0][0].sizes(LAYOUT) == (4, 2)

@@ -1,0 +1,161 @@
+"""Tables of three attributes of persons: which are scored, over which groups, and what they say of a pair.
+
+Post-processing of noisy answers; this module does not ask the curator.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import combinations
+
+from synthdp.arrays import MEAN_ABS, FloatArray
+from synthdp.domain.histories import Layout
+from synthdp.fit.history_scaling import Key, Target
+from synthdp.mechanisms.related.asked_tables import FEWEST, merged_by_relation
+from synthdp.mechanisms.related.choosing import Groupings, attributes
+from synthdp.queries.person_tables import Grouping, Kind, PersonTable
+
+FEW_THREES = 8
+"""Number of three-attribute tables among which the remaining budget is assumed to be divided when their noise is compared
+with their gain.  With a larger value, only releases of more persons have such tables.  A convention."""
+
+MOST_THREES, MOST_OF_ONE = 80, 12
+"""Most tables of three attributes that are scored in all (MOST_THREES), and for one attribute (MOST_OF_ONE).  Each table
+makes all scores noisier, and one attribute with many strong pairs would leave no room for others.  Tuned: half and twice
+of MOST_THREES change pairs in a row of a panel of 6 127 persons by -7.2 and 0 %; of MOST_OF_ONE by -1.7 and -4.1 %
+(docs/benchmarks/constants.md)."""
+
+THREES_WORTH = 0.05
+"""A table of three attributes is considered only if its mean absolute noise, summed over cells, is at most this fraction
+of all persons.  A larger value considers such tables for fewer persons, with more noise in them.  Tuned: half and twice
+of it change pairs in a row of a panel of 6 127 persons by -8.6 and -11.8 % (docs/benchmarks/constants.md)."""
+
+SCORED = (Kind.ROW, Kind.PARENT, Kind.STEP)
+"""Kinds of tables of two attributes that are combined to tables of three.  A convention: of the others each cell is a pair
+of equal values or of unordered rows."""
+
+
+def triples(
+    layout: Layout,
+    groupings: Groupings,
+    pairs: Sequence[PersonTable],
+    gains: Sequence[float],
+    *,
+    persons: float,
+    noise: Callable[[int], float],
+) -> list[PersonTable]:
+    """Return the tables of three attributes that are scored: an attribute and two others, each related to it.
+
+    The tables whose weaker pair gains most come first.  The list is empty if noise would hide them all.
+
+    Parameters
+    ----------
+    layout, groupings
+        The record of a person, and groups of its bins; groups for three attributes are few.
+    pairs, gains
+        The tables of two attributes that were chosen, and the gain of each in persons.
+    persons
+        Number of persons.
+    noise
+        Noise stddev of a cell, in persons, if so many tables share their budget.
+    """
+    found: list[tuple[float, PersonTable]] = []
+    some = [i for i, a in enumerate(pairs) if a.kind in SCORED]
+    for i, j in combinations(some, 2):
+        a, b = pairs[i], pairs[j]
+        same = (a.table, a.attribute) == (b.table, b.attribute)
+        if not same or (a.kind, a.above, a.other) == (b.kind, b.above, b.other):
+            continue
+        found.append((min(gains[i], gains[j]), PersonTable.of_three(_coarse(groupings, a), _coarse(groupings, b))))
+    most = THREES_WORTH * persons / (MEAN_ABS * noise(min(len(found), FEW_THREES))) if found else 0.0
+    kept: list[PersonTable] = []
+    of_one: Counter[tuple[int, str]] = Counter()
+    for _, three in sorted(found, key=lambda one: -one[0]):
+        if math.prod(three.sizes(layout)) > most:
+            continue
+        key = three.table, three.attribute
+        of_one[key] += 1
+        if of_one[key] <= MOST_OF_ONE:
+            kept.append(three)
+    return kept[:MOST_THREES]
+
+
+def regrouped(
+    three: PersonTable, groupings: Groupings, pairs: Sequence[PersonTable], fitted: Sequence[Target]
+) -> PersonTable:
+    """Return a triple over the groups of numbers that differ most in the measured tables of two of its attributes.
+
+    Parameters
+    ----------
+    three
+        The table, over groups of about equal size.
+    groupings
+        Groups of the bins of all attributes.
+    pairs, fitted
+        The measured tables of two attributes, and what the model is fitted to for each.
+    """
+    members = {(three.table, three.attribute), *(_other(part) for part in three.parts)}
+
+    def merged(key: Key, grouping: Grouping) -> Grouping:
+        """Return the groups of one attribute; those of categories and of numbers of rows stay."""
+        fine = groupings[key].get("pairs")
+        if fine is None or not fine.ranked.any():
+            return grouping
+        tables = []
+        for pair, target in zip(pairs, fitted, strict=True):
+            own, other = (pair.table, pair.attribute), _other(pair)
+            if {own, other} <= members and key == own:
+                tables.append(target.counts.T)
+            elif {own, other} <= members and key == other:
+                tables.append(target.counts)
+        return merged_by_relation(fine, tables, FEWEST)
+
+    own = merged((three.table, three.attribute), three.grouping)
+    parts = [
+        replace(part, grouping=own, other_grouping=merged(_other(part), part.other_grouping))
+        for part in three.parts if part.other_grouping is not None
+    ]  # fmt: skip
+    return PersonTable.of_three(parts[0], parts[1])
+
+
+def pair_of_others(
+    layout: Layout, triple: PersonTable, counts: FloatArray, stddev: float
+) -> tuple[PersonTable, FloatArray, float] | None:
+    """Return the table of a measured triple's two other attributes, which is a margin of it, at no cost.
+
+    The law of the triple's attribute, given the two others, cannot mend how these go together.  ``None`` if neither is an
+    attribute of the row, or one is of the row before: their table would count other rows.
+
+    Parameters
+    ----------
+    layout
+        The record of a person.
+    triple, counts, stddev
+        The table, its noisy counts, and the standard deviation of their noise.
+    """
+    later, earlier = triple.parts
+    place = {(one.table, one.name): i for i, one in enumerate(attributes(layout))}
+    margin = counts.reshape(later.sizes(layout)[0], earlier.sizes(layout)[0], -1).sum(axis=2).T
+    if place[_other(later)] < place[_other(earlier)]:
+        later, earlier, margin = earlier, later, margin.T
+    if later.kind is not Kind.ROW or earlier.kind is Kind.STEP or later.other_grouping is None:
+        return None
+    pair = replace(earlier, attribute=later.other, grouping=later.other_grouping)
+    return pair, margin, stddev * math.sqrt(triple.grouping.size)
+
+
+def _coarse(groupings: Groupings, one: PersonTable) -> PersonTable:
+    """Return a two-attribute table with its attributes over the coarser groups that three-attribute tables use."""
+    own = groupings[one.table, one.attribute]
+    other = groupings[_other(one)]
+    return replace(
+        one, grouping=own.get("threes", one.grouping), other_grouping=other.get("threes", one.other_grouping)
+    )
+
+
+def _other(pair: PersonTable) -> Key:
+    """Return the position of the table and the name of the attribute on a table's first axis."""
+    return (pair.above if pair.kind is Kind.PARENT else pair.table), pair.other
