@@ -322,9 +322,9 @@ class GLSEstimates:
         return self._spread[column]
 
     def uneven(self, column: int) -> float:
-        """Return the intraclass correlation of rows inside a column's fine bins, 0 to 1.
+        """Return the intraclass correlation of rows inside a column's fine bins, 0 to 1, estimated once.
 
-        See `intraclass_correlation`.
+        It says by how much rows cluster at few values, which widens intervals of questions that cut a fine bin.
         """
         if column not in self._uneven:
             leaves = self.leaves(column)

@@ -133,8 +133,12 @@ def make_consistent(tables: Iterable[NoisyTable], shape: Sequence[int], *, total
 
     Parameters
     ----------
-    tables, shape, total
-        As in `gls_effects`.
+    tables
+        Independent noisy tables, and interactions without marginals; a clique may occur more than once.
+    shape
+        Number of codes of each column.
+    total
+        The number of rows, as estimated from noisy answers.  The tables' own totals are discarded.
 
     Returns
     -------

@@ -295,8 +295,10 @@ def consistent_merged(
     ----------
     tables
         Noisy tables of all codes, the one-ways among them.
-    merged, out_of_domain
-        As in `merged_in_domain`.
+    merged
+        Noisy tables of merged codes; no group holds both codes that are in domain and others.
+    out_of_domain
+        Estimated out-of-domain rows of the columns, over all codes.
 
     Returns
     -------

@@ -145,8 +145,14 @@ def with_exact_places(
 
     Parameters
     ----------
-    known, model, workload, place
-        As in `exact_places`.
+    known
+        The noisy answers and estimates so far.
+    model
+        The model fitted to all answers.
+    workload
+        The workload, which decides by what column the tables of places are divided further, if by any.
+    place
+        Position of the column of places.
     exact
         Public totals, which the model and the rows reproduce too, unless a table of places has the same columns.
     rng

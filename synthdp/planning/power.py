@@ -83,8 +83,12 @@ def seen(distances: FloatArray, explained: FloatArray, stddev: float, *, total: 
     ----------
     distances
         (k,) L1 distance by which each candidate's relation moves its table, in rows.
-    explained, stddev, total, columns
-        As in `energies`; candidates are pairs.
+    explained
+        (k,) mean L1 distances, in rows, that chance and noise in margins alone would make.
+    stddev
+        Standard deviation of the noise of a score, in rows.
+    total, columns
+        Numbers of rows and of columns of the table; each candidate is a pair of columns.
 
     Returns
     -------

@@ -91,7 +91,7 @@ class ClassOffsets(LinearFamily):
     def counted(self) -> Marginals:
         """The table of cells from whose counts the answers follow, so that rows need be counted only once.
 
-        See `counted_tables`.
+        Databases can count cells, but have no SQL for offsets: they count these cells, and `of_tables` does the rest.
         """
         return Marginals(self.domain, ((0,),))
 

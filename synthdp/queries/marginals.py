@@ -85,8 +85,10 @@ def add_tables(
     ----------
     totals
         (total cells,) counts so far.
-    codes, shape, cliques
-        As in `count_tables`.
+    codes, shape
+        (n, d) cell codes, and the numbers of cells of the d columns.
+    cliques
+        Different columns of each table, in the order of its axes.
     adding
         Held while a table is added: a lock where several threads add to the same counts.
     """
@@ -107,8 +109,10 @@ def weighted_tables(
 
     Parameters
     ----------
-    codes, shape, cliques
-        As in `count_tables`.
+    codes, shape
+        (n, d) cell codes, and the numbers of cells of the d columns.
+    cliques
+        Different columns of each table, in the order of its axes.
     weights
         (n,) weights of the rows.
     """

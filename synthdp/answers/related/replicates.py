@@ -312,7 +312,9 @@ def refitted(
 def _move(table: _Raked, expected: FloatArray) -> FloatArray:
     """Change a table's potentials, (cells, r), by one step, in place; return the changes: logs of factors of the weights.
 
-    See `answers.refitted_points`.  A change is at most 5 in size, so that no weight overflows.
+    After the step, the expected count over the ridge plus the potential is the target, as a penalised fit requires.  The
+    equation has one unknown for each cell, found by Newton steps.  A change is at most 5 in size, so that no weight
+    overflows.
     """
     offset = np.log(np.maximum(expected, _TINY) / table.ridge)
     z = table.target - table.potential + offset

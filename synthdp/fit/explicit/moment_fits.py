@@ -82,8 +82,10 @@ def dual_hessians(weights: FloatArray, variance: FloatArray, *, features: FloatA
     ----------
     weights
         (d, N) distributions.
-    variance, features
-        As in `closest_to_moments`.
+    variance
+        (d, p) variances of the noise of the problems' moments.
+    features
+        (p, N) the functions whose averages are the moments, on the N points.
     """
     means = weights @ features.T
     hessians: FloatArray = np.einsum("dn,in,jn->dij", weights, features, features, optimize=True)

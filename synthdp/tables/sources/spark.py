@@ -115,7 +115,7 @@ class SparkSource:
     ) -> Totals:
         """Return a statistic's exact integer sums over all rows, computed and added on the executors.
 
-        See `SummingSource.sums`.
+        So no private row comes to the driver.  If a ``unit`` column is given, ``bound`` keeps some rows of each unit.
         """
         with _asking(), _own_python(self._table.sparkSession), _compiled(self._table.sparkSession):
             encoded, parts = self._encode(schema, unit, bound)

@@ -111,7 +111,7 @@ def summing_queries(statistic: Statistic, coded: str, names: Sequence[str], dial
     statistic
         What is summed.
     coded, names
-        As in `counting_query`.
+        The table of grid indices, and the name of each column's grid index in it.
     dialect
         ``"postgres"`` or ``"duckdb"``.
     """

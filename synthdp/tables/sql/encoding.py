@@ -423,8 +423,10 @@ def encoded(rows: str, columns: Mapping[str, Stages], also: Mapping[str, str]) -
     ----------
     rows
         Table or query of the rows, as it stands in a FROM clause.
-    columns, also
-        As in `layers`.
+    columns
+        The stages of each column: expressions that use the results of the stage before.
+    also
+        Further expressions of the table's columns, by name.
     """
     query = rows
     for number, layer in enumerate(layers(columns, also)):

@@ -175,8 +175,12 @@ def plan_prefixes(
 
     Parameters
     ----------
-    variables, length, order, adjacency, loss
-        As in `plan_at`.
+    variables, length
+        Names of the inputs, and the most rules of a list.
+    order
+        Degree of the polynomials.
+    adjacency, loss
+        The neighbouring relation and the cost.
     """
     table = prefix_table(length, order)
     count = np.array(level_sizes(len(variables), order), np.float64)

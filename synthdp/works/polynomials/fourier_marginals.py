@@ -548,7 +548,16 @@ def l1_program_bound(workload: Marginals, *, epsilon: float, beta: float, public
     by at most 2^-b (S + S), and S is gamma distributed. Where the number of rows is itself parity 0, with noise z_0,
     the true table is off by |z_0| more in each parity.
 
-    Parameters as in `fourier_bound`.
+    Parameters
+    ----------
+    workload
+        The tables.
+    epsilon
+        A pure epsilon.
+    beta
+        Probability that some count is off by more.
+    public_rows
+        Neighbours replace a record, rather than add or remove one.
     """
     queries, scale = _paper_noise(workload, epsilon=epsilon, beta=beta, public_rows=public_rows)
     if public_rows:

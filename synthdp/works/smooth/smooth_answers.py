@@ -305,9 +305,10 @@ class TrigonometricSummary:
     def _proven_separable(
         self, queries: SeparableQueries, *, t: int, nodes: int, bound: float | None
     ) -> FloatArray | None:
-        """Return proven bounds on the truncation of separable queries' answers, (k,).
+        """Return proven bounds on the errors of separable queries' answers without noise, (k,): truncation and rounding.
 
-        Return ``None`` if the queries are no Gaussian kernels and no ``bound`` is given.
+        The answers use ``t`` degrees of each column, from ``nodes`` points of each.  ``bound`` is on the queries'
+        derivatives up to order K.  Return ``None`` if the queries are no Gaussian kernels and no ``bound`` is given.
         """
         if isinstance(queries, GaussianKernels):
             known = kernel_truncation(queries, t, nodes=nodes, cells=self.cells)

@@ -85,9 +85,23 @@ def class_noise(
     nodes: int,
     growth: float = 0.0,
 ) -> float:
-    """Return a bound on the noise of all (K, 1)-smooth queries at once, with probability 1 - β.
+    """Return a bound on the noise of all (K, 1)-smooth queries at once, as averages over rows, with probability 1 - β.
 
-    See `class_accuracy` for the parameters and the argument.
+    Coefficients of such a query lie in an ellipsoid, as its derivatives are bounded.  So no query has more noise than
+    a weighted norm of the averages' noise, whose tail is bounded for each order of derivatives; the least bound is taken.
+
+    Parameters
+    ----------
+    t, d, smoothness
+        Degrees per column, number of columns, and K.
+    rows, loss, neighbors
+        The public number of rows, and the cost of the release for these neighbours.
+    beta
+        Probability that some query has more noise.
+    nodes
+        Points per column at which a query is evaluated.
+    growth
+        Power of the degree that the noise grows with.
     """
     pure = isinstance(loss, PureDP) or (isinstance(loss, ApproxDP) and loss.delta == 0)
     if pure and isinstance(loss, PureDP | ApproxDP):
