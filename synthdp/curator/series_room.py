@@ -237,9 +237,10 @@ class SeriesRoom:
         factor
             Lower triangular whole numbers, (periods of the plan, periods of the plan): row t weights the periods in the
             answer of the plan's t-th period.
-        last, mu
-            Number of the last period in which the statistics are asked, and the largest cost of the first period's
-            answers together, as the mu of Gaussian DP.
+        last
+            Number of the last period in which the statistics are asked.
+        mu
+            The largest cost of the plan's first answers together, as the mu of Gaussian DP.
         queries
             The statistics; each must be a sum over rows.
         parts

@@ -274,8 +274,8 @@ the closeness -|a - b| is a b - 1.  So the first two patterns of an association 
 
 ONE_STEP = 0.05
 """Step of the forward differences by which an association's slope in each parameter is computed.  A parameter multiplies
-a pattern of values up to 2 in size in the logarithms of counts, so a step changes counts by at most about 10 %.  A
-numerical tolerance: a smaller step is more exact, but rounds more."""
+a pattern in the logarithms of counts.  Its values are at most 2 in size, so a step changes counts by about 10 % at most.
+A numerical tolerance: a smaller step is more exact, but rounds more."""
 
 
 def raked(table: FloatArray, margins: list[FloatArray]) -> FloatArray:

@@ -107,9 +107,9 @@ def moved_to_tables(
     """Return a copy of the rows, (n, d) codes, changed so that they have the given marginals exactly.
 
     Tables are matched in turn.  Moves change only columns that no earlier table has, in as few rows as possible.  A row
-    is more likely to move if its other values fit the new cell.  Before them, if there are no rules and a table has all
-    columns of the table before, rows exchange values so that fewer need to move; the table before stays exact.  A
-    table can stay inexact in two cases: it shares columns of several earlier tables, or rules forbid the moves.
+    is more likely to move if its other values fit the new cell.  Without rules, if a table has all columns of the table
+    before, rows first exchange values so that fewer need to move.  The table before stays exact.  A table can stay
+    inexact in two cases: it shares columns of several earlier tables, or rules forbid the moves.
 
     Parameters
     ----------

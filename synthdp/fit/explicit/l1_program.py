@@ -103,8 +103,8 @@ class Columns:
         """Take steps of L-BFGS-B on the smooth dual at a temperature; each step adds columns; return the last y.
 
         The dual is y'b − e'|y| − temperature · log sum p exp(A'y / temperature), to be maximised over |y| <= r. A
-        holds the queries' values at the support points, b the noisy answers, e the deviations that cost nothing, r
-        the price of a deviation, p the prior. The program's variables are the positive and the negative parts of y,
+        holds the queries' values at the support points, b the noisy answers, and p the prior. Deviations up to e
+        cost nothing, and r is the price of others. The program's variables are the positive and the negative parts of y,
         so that |y| is their sum. It ends where the slope proves a gap of ``enough``, for |y| <= 1. Where the limit on
         evaluations comes first, the y of the best bound is returned.
         """

@@ -102,9 +102,9 @@ def krawtchouk_sums(k: int, order: int) -> tuple[tuple[int, ...], ...]:
 
 @cache
 def krawtchouk(k: int, order: int) -> FloatArray:
-    """Return K_i(m), the sum of all parities of degree i on inputs of k bits with m ones, as floats, (k + 1, order + 1).
+    """Return K_i(m), the sum of all parities of degree i on k bits where m bits are 1, (k + 1, order + 1).
 
-    Row m and column i are `krawtchouk_sums`, in the type that linear programs need.
+    Row m and column i are `krawtchouk_sums`, as floats, which linear programs need.
     """
     return frozen(np.array(krawtchouk_sums(k, order), np.float64))
 

@@ -88,7 +88,7 @@ def class_noise(
     """Return a bound on the noise of all (K, 1)-smooth queries at once, as averages over rows, with probability 1 - β.
 
     Coefficients of such a query lie in an ellipsoid, as its derivatives are bounded.  So no query has more noise than
-    a weighted norm of the averages' noise, whose tail is bounded for each order of derivatives; the least bound is taken.
+    a weighted norm of the averages' noise.  The tail of this norm is bounded for each order; the least bound is taken.
 
     Parameters
     ----------
