@@ -85,7 +85,7 @@ def grouping_of(axis: Axis, counts: FloatArray, stddev: float, *, groups: int, n
         return Grouping(name, _levels(counts.sum(axis=0), stddev * np.sqrt(len(counts)), axis))
     inside = counts[:, :regular]
     total = inside.sum(axis=0)
-    heavy = total > total.sum() / groups  # it would fill more than a group
+    heavy = total > 2 * total.sum() / groups  # wherever borders of equal groups lie, it holds a whole group
     if heavy.any():
         inside = total[None]
     found = np.vstack([_by_rank(row, groups, heavy) for row in inside])
@@ -132,8 +132,8 @@ def merged_by_relation(grouping: Grouping, tables: Sequence[FloatArray], groups:
 def count_groupings(layout: Layout, table: int) -> dict[str, Grouping]:
     """Return groupings of the number of rows in a child table, for tables of several attributes, by name.
 
-    ``many`` groups by the number of rows: 0, 1, 2, 3, up to 5, up to 8 and so on, in Fibonacci numbers, so that small
-    numbers are alone and groups of larger ones widen in proportion.  ``first`` groups by the first period, if that varies.
+    ``many`` groups by the number of rows: 0, 1, 2, 3, up to 5, up to 8 and so on, in Fibonacci numbers.  So small numbers
+    are alone, and groups of larger ones widen in proportion.  ``first`` groups by the first period, if that varies.
     """
     many = layout.rows_of_count(table)
     ends = [0, 1, 2]

@@ -102,17 +102,18 @@ class AttributeColumn:
 def model_cells(known: OneWay, stddev: float) -> IntArray:
     """Return the number of the model bin of each fine bin, (fine bins,).
 
-    A heavy single value is a bin by itself.  Other bins are runs of neighbouring fine bins within a standard bin.  A value
-    is heavy, and a run complete, with a `BINS`-th of all weight, so that a skewed column has as many bins as another.
-    It also holds more persons than noise alone makes of a bin; ``stddev`` is the noise of splits.
+    A heavy single value is a bin by itself.  Other bins are runs of neighbouring fine bins within a standard bin.  A run
+    is complete with a `BINS`-th of all weight, so that a skewed column has as many bins as another.  A value is heavy with
+    half of that, which rounds to a run.  Both hold more persons than noise alone makes of a bin; ``stddev`` is the noise
+    of splits.
     """
     regular = known.axis.starts < known.axis.grid.regular
     total = float(known.weights[regular].sum())
-    run = max(total / BINS, beyond_noise(stddev, BINS))
+    run, alone = (max(share * total / BINS, beyond_noise(stddev, BINS)) for share in (1, 1 / 2))
     cells = np.zeros(known.axis.size, np.int64)
     cell, held, before = -1, math.inf, (-1, False)
     for leaf, (first, rows, width) in enumerate(zip(known.first_bin, known.weights, known.axis.width, strict=True)):
-        atom = bool(width == 1 and rows >= run)
+        atom = bool(width == 1 and rows >= alone)
         if first != before[0] or atom or before[1] or held >= run:
             cell, held = cell + 1, 0.0
         cells[leaf], held, before = cell, held + float(rows), (int(first), atom)
