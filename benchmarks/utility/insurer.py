@@ -1,6 +1,6 @@
 """Customers, policies and claims of an insurer with known laws: three tables, 168 000 rows, judged from outside.
 
-    python benchmarks/utility/insurer.py [--epsilon 1 5] [--seeds 3] [--customers 50000] [--shared ../shared]
+    python benchmarks/utility/insurer.py [--epsilon 1 5] [--seeds 3] [--customers 50000] [--named] [--shared ../shared]
         [--out lines.jsonl] [--releases FOLDER]
 
 The tables are not part of this repository: the program looks for ``lab/insurer`` in the folder ``--shared``, and says so and
@@ -42,6 +42,7 @@ Tables = dict[str, pd.DataFrame]
 ABOVE = {"policies": ("customers", "customer_id"), "claims": ("policies", "policy_id")}
 KEYS = {"customer_id", "policy_id", "claim_id"}
 ORDER = {"policies": "start", "claims": "date"}
+YOUNG_DRIVERS = ("customers.born", "policies.type", "claims.rows")
 CELLS = 12
 """Cells of a number: of equal shares of the real rows."""
 
@@ -196,6 +197,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--customers", type=int, default=50_000)
     parser.add_argument("--shared", type=Path, default=SHARED)
+    parser.add_argument("--named", action="store_true", help="a workload names what young drivers' claims depend on")
     parser.add_argument("--releases", type=Path)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
@@ -211,7 +213,8 @@ def main() -> None:
     for epsilon in options.epsilon:
         for seed in range(options.seeds):
             started = time.process_time()
-            release = sd.DatabaseRelease(schema=schema, epsilon=epsilon, random_state=seed).fit(real)
+            workload = [YOUNG_DRIVERS] if options.named else None
+            release = sd.DatabaseRelease(schema=schema, epsilon=epsilon, workload=workload, random_state=seed).fit(real)
             fitted = time.process_time()
             if options.releases is not None:
                 release.save(options.releases / f"insurer-{epsilon:g}-{seed}")
@@ -219,6 +222,7 @@ def main() -> None:
             sampled = time.process_time()
             memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
             line: dict[str, Any] = {"customers": options.customers, "epsilon": epsilon, "seed": seed}
+            line |= {"named": YOUNG_DRIVERS} if options.named else {}
             line |= {"seconds": round(fitted - started, 1), "seconds_to_sample": round(sampled - fitted, 2)}
             tell(line | {"memory_mb": memory} | judged(real, made, release), options.out)
 

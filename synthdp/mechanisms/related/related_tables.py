@@ -235,8 +235,9 @@ class RelatedTables(HasPrivacyCost):
             self._tell("screening")
             share = min(SCREENING, known.left.share / 2)
             wished = relations_wished(layout.schema, self.workload, self.target)
+            persons = self._persons(known, rng)
             chosen, gains, known = _screened(
-                account, known, others, self._persons(known, rng), wished, share=share, step="two-attribute marginals"
+                account, known, others, persons, wished.with_rest(), share=share, step="two-attribute marginals"
             )
             yield known
             self._tell("tables")
