@@ -14,7 +14,6 @@ from synthdp.answers.direct import GLSEstimates
 from synthdp.arrays import MEAN_ABS, FloatArray
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.energies import (
-    EVEN,
     MISSTATED,
     ScoreLikelihoods,
     explained_by_chance,
@@ -101,7 +100,7 @@ def seen(distances: FloatArray, explained: FloatArray, stddev: float, *, total: 
     quantiles = ndtri((np.arange(20) + 0.5) / 20)  # twenty equally likely values of standard normal noise
     for quantile in quantiles:
         likely = np.hypot(distances / total, chance) + quantile * spread
-        found += ScoreLikelihoods.by(likely, chance, noise).none(posterior) <= EVEN
+        found += ScoreLikelihoods.by(likely, chance, noise).none(posterior) <= 0.5  # likelier than no relation
     return found / len(quantiles)
 
 

@@ -26,10 +26,6 @@ from synthdp.mechanisms.adaptive.shares import signal
 from synthdp.mechanisms.workload import Workload
 from synthdp.queries.marginals import Marginals, weighted_tables
 
-LEVEL = 2
-"""Merge level of the bins in triples.  Level 0 has unmerged coarse bins, and level 1 has the merged bins of pairs.
-Derived: one more than the level of pairs."""
-
 GROUPS = (3, 8)
 """Fewest and most merged bins of a column in a table of three columns.  More bins show finer relations; fewer bins have
 better filled cells.  Tuned: half and twice of them change the three-way error of two tables of many rows by -.1 and 0 %
@@ -139,10 +135,11 @@ def screen_triples(
     known = _with_axes(known, workload, share=share, tables=len(triples))
     errors = left_over(past, known)
     share = min(_screening_share(known, len(triples)), MOST_SCREEN * share)
-    domain = known.axes(LEVEL)
+    level = len(known.coarser)
+    domain = known.axes(level)
     every = tuple(range(len(domain)))
     codes = np.empty(model.codes.shape, np.min_scalar_type(max(domain.shape) - 1), order="F")
-    for j, of in zip(every, known.groups(every, LEVEL), strict=True):
+    for j, of in zip(every, known.groups(every, level), strict=True):
         codes[:, j] = narrow(of, domain.shape[j]).take(model.codes[:, j])
     weights = model.weights * (known.total / model.weights.sum())
     tables = Marginals(domain, tuple(triples))
@@ -165,7 +162,7 @@ def screen_triples(
         noise = math.sqrt(math.prod(1 - 1 / int(domain.axes[j].releasable.sum()) for j in triple))
         if noise > 0:  # 0 if a column has one bin
             most, matters = np.maximum(likely, LEAST_EXPECTED), weight * workload.weight(triple)
-            candidates.append(Candidate(triple, one, most, matters, LEVEL, noise))
+            candidates.append(Candidate(triple, one, most, matters, level, noise))
     # These distances are not stored: a reader of the release takes stored distances as distances from independence.
     return Screening(candidates, replace(known, left=left))
 
@@ -181,9 +178,9 @@ def left_over(past: Sequence[Candidate], known: Knowledge) -> dict[Clique, float
     past
         The candidates of earlier rounds, as they are now.
     known
-        The plan's state, with the merge level of triples.
+        The plan's state, whose last merge level is for triples.
     """
-    shape = known.axes(LEVEL).shape
+    shape = known.coarser[-1].shape
     found: dict[Clique, float] = {}
     for one in (one for one in past if len(one.clique) == 2):
         if one.known > 0:

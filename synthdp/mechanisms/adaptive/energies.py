@@ -52,10 +52,6 @@ With a larger value, scores near that part are weaker evidence of a relation.  M
 .12 on shuffled columns."""
 
 
-EVEN = 0.5
-"""A candidate whose probability of no relation exceeds this counts as unrelated.  A convention: likelier than not."""
-
-
 class EstimatedRelation(NamedTuple):
     """The estimated relation of some columns: the probability that there is none, and its strength if there is one.
 
@@ -72,8 +68,8 @@ class EstimatedRelation(NamedTuple):
 
     @property
     def expected(self) -> float:
-        """Expected L1 distance, in rows, by which the relation moves the table; 0 if no relation is likelier (`EVEN`)."""
-        return (1 - self.none) * self.distance if self.none <= EVEN else 0.0
+        """Expected L1 distance, in rows, by which the relation moves the table; 0 if no relation is likelier than one."""
+        return (1 - self.none) * self.distance if self.none <= 0.5 else 0.0
 
 
 def prior_of(columns: int, order: int) -> FloatArray:

@@ -30,9 +30,6 @@ proportion to their noise, and rounded, so that their noise is right to about 1 
 _MERGED = ", merged bins"
 """Added to a step's name in the ledger if its tables are over merged bins."""
 
-MOST_NAMED = 3
-"""Most sets of columns of one question that its line on the receipt names.  A convention."""
-
 LARGEST_FEATURE = 2**28
 """Most that one row adds to the weighted sums of an interaction.  A safety limit: 2^28 times fewer than 2^35 rows stays
 within 63 bits.
@@ -137,8 +134,8 @@ def _names(domain: Domain, cliques: Iterable[Clique]) -> str:
 
 
 def _receipt_names(domain: Domain, cliques: Collection[Clique]) -> str:
-    """Return the names of up to `MOST_NAMED` sets of columns as text for the receipt; of more, how many there are."""
-    return _names(domain, cliques) if len(cliques) <= MOST_NAMED else f"{len(cliques)} sets of columns"
+    """Return the names of up to three sets of columns, as a line of the receipt holds; of more, how many there are."""
+    return _names(domain, cliques) if len(cliques) <= 3 else f"{len(cliques)} sets of columns"
 
 
 def _averaged_with_earlier(known: Knowledge, table: NoisyTable) -> NoisyTable:

@@ -28,10 +28,6 @@ ROUNDS = 30
 A numerical tolerance.
 """
 
-MOST_WAYS = 3
-"""Most columns of a table in the optimal plan.  A larger set in the workload is replaced by all its subsets of this
-many columns.  A safety limit of the number of tables."""
-
 LARGEST = 0.1
 """All interactions are measured, instead of chosen tables, only if noise alone would cause at most this mean total
 variation distance.  Chosen on NLTCS, sets of columns of Adult, whickham, vocab and default (docs/benchmarks/nltcs.md); .2
@@ -209,7 +205,7 @@ def optimum_of(
         Precisions of effects that were measured before.
     """
     varying = [j for j, n in enumerate(sizes) if n > 1]
-    order = min(MOST_WAYS, len(varying))
+    order = min(3, len(varying))  # as elsewhere in the plan, no table has more columns
     if budget.exponent != 0.5 or math.prod(sizes) > most_cells or math.comb(len(varying), order) > MAX_TRIPLES:
         return None
     tables: dict[Clique, float] = {}

@@ -12,7 +12,7 @@ from synthdp.distribution.explicit import Explicit
 from synthdp.fit.consistency import centred
 from synthdp.fit.listed_entropy import ListedEntropy
 from synthdp.fit.out_of_domain import merged_tables
-from synthdp.mechanisms.adaptive.coarse_triples import LEVEL, screen_triples, triples_that_matter
+from synthdp.mechanisms.adaptive.coarse_triples import screen_triples, triples_that_matter
 from synthdp.mechanisms.adaptive.energies import EstimatedRelation
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.measuring import measure_tables
@@ -131,7 +131,7 @@ def test_only_the_interaction_of_a_triple_is_measured_over_groups_that_leave_the
     account, known, after = measured(20.0, parity=True)
     (triple, *_) = [one for one in after.merged if one.clique == (0, 1, 3)]
     assert triple.alone
-    domain = after.axes(LEVEL)
+    domain = after.coarser[-1]
     assert domain.axes[3].size == known.domain.axes[3].size
     assert 3 <= domain.axes[0].size <= 8
     counts = triple.counts.reshape(triple.shape(known.domain.shape))
