@@ -15,6 +15,7 @@ from synthdp.domain.histories import Layout, Order
 from synthdp.mechanisms.related.asked_tables import count_groupings, grouping_of
 from synthdp.mechanisms.related.choosing import always, attributes, candidates, cells_of, one_way, unusual
 from synthdp.mechanisms.related.triples import triples
+from synthdp.mechanisms.workload import Workload
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.person_tables import Kind, PersonTable
 
@@ -122,5 +123,5 @@ def tables_of(layout: Layout) -> list[PersonTable]:
             kind = Kind.ALIKE if of.order is Order.NONE else Kind.STAY
             ones.append(PersonTable(kind, one.table, one.name, cells_of(layout, one)))
     pairs = candidates(layout, groupings)
-    threes = triples(layout, groupings, pairs, [1.0] * len(pairs), persons=1e9, noise=lambda _: 1.0)
+    threes = triples(layout, groupings, pairs, [1.0] * len(pairs), Workload(), persons=1e9, noise=lambda _: 1.0)
     return [*unusual(layout), *ones, *always(layout, groupings), *pairs, *threes]

@@ -122,7 +122,7 @@ def merged_by_relation(grouping: Grouping, tables: Sequence[FloatArray], groups:
             losses += distance * rows[1:] * rows[:-1] / (rows[1:] + rows[:-1])
         at = int(np.argmin(losses))
         kept, gone = order[at], order.pop(at + 1)
-        label[gone] = kept
+        label[label == gone] = kept  # with all that were merged into it before
         for table in counts:
             table[kept] += table[gone]
     found = np.unique(label, return_inverse=True)[1]

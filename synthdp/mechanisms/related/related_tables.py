@@ -242,12 +242,9 @@ class RelatedTables(HasPrivacyCost):
             yield known
             self._tell("tables")
             threes = triples(
-                known.layout, known.groupings, *_beside_named(known.layout, chosen, gains, others, wished),
+                known.layout, known.groupings, *_beside_named(known.layout, chosen, gains, others, wished), wished,
                 persons=known.total, noise=lambda many: _noise_of_threes(known.left, many),
             )  # fmt: skip
-            threes = [
-                one for one, weight in zip(threes, weights_of(known.layout, threes, wished), strict=True) if weight > 0
-            ]
             share = known.left.share * (1 - THREES) if threes else known.left.share
             known = self._measured(account, known, chosen, rng, share=share, step="two-attribute marginals")
             yield known

@@ -15,7 +15,8 @@ from synthdp.arrays import MEAN_ABS, FloatArray
 from synthdp.domain.histories import Layout
 from synthdp.fit.history_scaling import Key, Target
 from synthdp.mechanisms.related.asked_tables import FEWEST, merged_by_relation
-from synthdp.mechanisms.related.choosing import Groupings, attributes
+from synthdp.mechanisms.related.choosing import Groupings, attributes, weights_of
+from synthdp.mechanisms.workload import Workload
 from synthdp.queries.person_tables import Grouping, Kind, PersonTable
 
 FEW_THREES = 8
@@ -43,13 +44,15 @@ def triples(
     groupings: Groupings,
     pairs: Sequence[PersonTable],
     gains: Sequence[float],
+    wished: Workload,
     *,
     persons: float,
     noise: Callable[[int], float],
 ) -> list[PersonTable]:
     """Return the tables of three attributes that are scored: an attribute and two others, each related to it.
 
-    The tables whose weaker pair gains most come first.  The list is empty if noise would hide them all.
+    The tables whose weaker pair gains most come first.  A table that no wished set contains takes the place of none.  The
+    list is empty if noise would hide them all.
 
     Parameters
     ----------
@@ -57,6 +60,8 @@ def triples(
         The record of a person, and groups of its bins; groups for three attributes are few.
     pairs, gains
         The tables of two attributes that were chosen, and the gain of each in persons.
+    wished
+        The weights of relations that a user describes.
     persons
         Number of persons.
     noise
@@ -70,6 +75,8 @@ def triples(
         if not same or (a.kind, a.above, a.other) == (b.kind, b.above, b.other):
             continue
         found.append((min(gains[i], gains[j]), PersonTable.of_three(_coarse(groupings, a), _coarse(groupings, b))))
+    weights = weights_of(layout, [three for _, three in found], wished)
+    found = [one for one, weight in zip(found, weights, strict=True) if weight > 0]
     most = THREES_WORTH * persons / (MEAN_ABS * noise(min(len(found), FEW_THREES))) if found else 0.0
     kept: list[PersonTable] = []
     of_one: Counter[tuple[int, str]] = Counter()
@@ -100,7 +107,7 @@ def regrouped(
     members = {(three.table, three.attribute), *(_other(part) for part in three.parts)}
 
     def merged(key: Key, grouping: Grouping) -> Grouping:
-        """Return the groups of one attribute; those of categories and of numbers of rows stay."""
+        """Return the groups of one attribute; categories, numbers of rows and what no measured pair has keep theirs."""
         fine = groupings[key].get("pairs")
         if fine is None or not fine.ranked.any():
             return grouping
@@ -111,7 +118,7 @@ def regrouped(
                 tables.append(target.counts.T)
             elif {own, other} <= members and key == other:
                 tables.append(target.counts)
-        return merged_by_relation(fine, tables, FEWEST)
+        return merged_by_relation(fine, tables, FEWEST) if tables else grouping
 
     own = merged((three.table, three.attribute), three.grouping)
     parts = [

@@ -12,6 +12,7 @@ from synthdp.mechanisms.related.asked_tables import FEWEST, fineness
 from synthdp.mechanisms.related.choosing import beyond_shared, related, weights_of, worth_measuring
 from synthdp.mechanisms.related.related_tables import relations_wished
 from synthdp.mechanisms.related.triples import triples
+from synthdp.mechanisms.workload import Workload
 from synthdp.privacy.loss import GaussianDP
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.person_tables import Grouping, Kind, PersonTable
@@ -93,7 +94,7 @@ def test_tables_of_three_are_asked_only_where_noise_does_not_hide_them() -> None
     pairs = [table(Kind.ROW, "v", "#leaves"), table(Kind.PARENT, "v", "p", above=0)]
     groupings = {(i, name): {"threes": TWO} for i, one in enumerate(LAYOUT.tables) for name in one.axes}
     asked = [
-        triples(LAYOUT, groupings, pairs, [9.0, 5.0], persons=1000, noise=lambda _, stddev=noise: stddev)
+        triples(LAYOUT, groupings, pairs, [9.0, 5.0], Workload(), persons=1000, noise=lambda _, stddev=noise: stddev)
         for noise in (1.0, 20.0)
     ]
     assert [len(one) for one in asked] == [1, 0]
