@@ -16,11 +16,22 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from synthdp.arrays import BoolArray, FloatArray
-from synthdp.measurements import beyond_noise
 
 ROUGHNESS = (0.1, 1.0, 10.0, 100.0, 1000.0)
 """Grid of penalties on squared second differences of log-counts, in squared stddevs of the noise; the one with the least
 estimated risk is used.  A numerical tolerance."""
+
+UNSURE = 3.5
+"""A tail is the longest run of cells at an end whose total stays below this many standard deviations of its noise:
+its cells may all be empty.  A larger value takes more of a tail for noise; a smaller one leaves noise as persons.
+Tuned: half and twice of it change pairs in a row of two panels by -2.7 and -.3 % (docs/benchmarks/constants.md).
+"""
+
+APART = 3.5
+"""A cell that differs from the smooth curve by more than this many stddevs of the noise is a point mass: it is not
+smoothed.  A larger value smooths smaller point masses away; a smaller one keeps noise as point masses.  Tuned:
+half and twice of it change pairs in a row of two panels by +2.1 and -3.8 % (docs/benchmarks/constants.md).
+"""
 
 RISING = 1e3
 """Penalty on upward bends within a tail, in the unit of `ROUGHNESS`: rows are assumed to thin out steadily there.  A
@@ -34,8 +45,9 @@ STEPS, LEAST_STEP, CLOSE = 25, 0.05, 0.01
 """Most Newton steps; the shortest step as a fraction of a full one; and the decrease of the penalised squared error, in
 squared stddevs of the noise, below which steps end. Numerical tolerances."""
 
-LEAST_CELLS = 3
-"""Histograms with fewer cells are not smoothed.  Derived: a second difference takes three cells."""
+LEAST_CELLS = 5
+"""Histograms with fewer cells are not smoothed, since their second differences say too little of a shape.  Tuned: half
+and twice of it change no release of two more panels (docs/benchmarks/constants.md)."""
 
 
 def smoothed(
@@ -108,8 +120,8 @@ def _shapes(y: FloatArray, shape: FloatArray | None) -> Iterator[tuple[FloatArra
 def _smooth(y: FloatArray, offset: FloatArray) -> Iterator[tuple[FloatArray, float]]:
     """Yield a smooth estimate of ``y``, (groups, cells), for each penalty in `ROUGHNESS`, with its degrees of freedom.
 
-    The logarithm of an estimate minus ``offset`` is smooth.  Point masses keep their noisy counts: cells that differ from
-    it by more than noise alone.  All counts are in stddevs of the noise.
+    The logarithm of an estimate minus ``offset`` is smooth; point masses keep their noisy counts.  All counts are in
+    stddevs of the noise.
     """
     offset = np.broadcast_to(offset, y.shape)
     ends = _ends(y)
@@ -119,7 +131,7 @@ def _smooth(y: FloatArray, offset: FloatArray) -> Iterator[tuple[FloatArray, flo
         for _ in range(2):
             logs, freedom = _fit(y, weight, offset, ends, rough, start)
             found = np.exp(logs)
-            atoms = (np.abs(y - found) > beyond_noise(1.0, y.shape[1])) & (weight > 0)
+            atoms = (np.abs(y - found) > APART) & (weight > 0)
             if not atoms.any():
                 break
             weight[atoms] = 0
@@ -128,14 +140,14 @@ def _smooth(y: FloatArray, offset: FloatArray) -> Iterator[tuple[FloatArray, flo
 
 
 def _ends(y: FloatArray) -> BoolArray:
-    """Return which cells, (groups, cells), lie in a tail: the longest run of cells at an end that may all be empty.
+    """Return which cells, (groups, cells), lie in a tail whose total may be noise only; see `UNSURE`.
 
-    Noise alone may make their total.  There is no tail in a histogram without significant cells, which would be one tail.
+    There is none in a histogram without significant cells, which would be one tail.
     """
     found = np.zeros(y.shape, np.bool_)
     root = np.sqrt(np.arange(1, y.shape[1] + 1))
     for side in (slice(None), slice(None, None, -1)):
-        sure = np.cumsum(y[:, side], axis=1) / root >= beyond_noise(1.0, y.shape[1])
+        sure = np.cumsum(y[:, side], axis=1) / root >= UNSURE
         found[:, side] |= (np.cumsum(sure, axis=1) == 0) & sure.any(axis=1, keepdims=True)
     return found
 

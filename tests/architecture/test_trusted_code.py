@@ -22,7 +22,7 @@ CLASSES = [
 ]
 RECORDS = {kind.__name__: kind for kind in CLASSES if dataclasses.is_dataclass(kind)}
 STATEFUL = {"Account", "PeriodRows", "PrivateDatabase", "PrivateTable", "_OneRowEach"}
-SHORT = {"AboveThresholdAnswer", "Account", "Adjacency", "ApproxDP", "Bounding", "Calibration", "Check", "Discovered",
+SHORT = {"AboveThresholdAnswer", "Account", "Adjacency", "ApproxDP", "Bounding", "Calibration", "Discovered",
          "Entry", "GaussianDP", "PeriodRows", "PureDP", "PrivateDatabase", "PrivateTable", "RepeatedNoise", "ZCDP",
          "_OneRowEach", "_Piece"}  # fmt: skip
 """Records that may be made by position; all others name their fields."""

@@ -14,20 +14,39 @@ import numpy as np
 from synthdp.arrays import MEAN_ABS, BoolArray, FloatArray, IntArray
 from synthdp.curator import Curator
 from synthdp.domain.axis import Axis
-from synthdp.domain.histories import BINS, Layout
-from synthdp.measurements import Measurements, beyond_noise
+from synthdp.domain.histories import Layout
+from synthdp.measurements import Measurements
 from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.queries.person_tables import RANKS, Grouping, PersonTable, PersonTables
 from synthdp.queries.persons import whole_of_table
 
+HEAVY = 0.3
+"""A bin of an ordered column that holds more than this fraction of the persons becomes a group by itself in tables.
+A smaller value keeps smaller point masses apart, and leaves fewer groups for the rest.  Tuned: half and twice of
+it change pairs in a row of two panels by -2.8 and +.1 % (docs/benchmarks/constants.md).
+"""
+
+RARE = 3.0
+"""Levels with fewer persons than this many standard deviations of the noise are merged into one group.  A larger
+value merges more levels, whose relations are then lost; a smaller one leaves groups of noise alone.  Tuned: half
+and twice of it change pairs in a row of two panels by -1.4 and +1.3 % (docs/benchmarks/constants.md).
+"""
+
+COUNT_ENDS = (1, 2, 3, 5, 8, 11)
+"""Upper ends of the groups into which a person's number of rows is merged for tables: 1, 2, 3, up to 5, and so on.
+No row, and more than the last, are groups too.  Small numbers are separate because most persons have few rows;
+more groups would divide persons more thinly.  Tuned: half and twice of it change pairs in a row of two panels by
+-.3 and +.4 % (docs/benchmarks/constants.md).
+"""
+
 Fineness = Literal["threes", "pairs", "steps"]
 """The use of groups: tables of three attributes, of two, or of a value and the next.  Each use has its own number of
 groups."""
-
-FEWEST = 6
-"""Number of groups of an ordered column in tables of three attributes, and the least in tables of two.  More groups show
-finer relations, but a table has their product of cells, each with the same noise.  Tuned: half and twice of it change
-pairs in a row of two panels by -2.6 and +.4 % (docs/benchmarks/constants.md).
+FEWEST, MOST = 6, 12
+"""Number of groups of an ordered column: FEWEST in tables of three attributes, from FEWEST to MOST in tables of two.
+More groups show finer relations, but a table has their product of cells, each with the same noise.  Tuned:
+`FEWEST`: half and twice of it change pairs in a row of two panels by -2.6 and +.4 %
+(docs/benchmarks/constants.md).
 """
 
 MORE_OF_STEPS = 2
@@ -46,8 +65,7 @@ epsilon 5, and pairs in a row of 6 127 persons by -10 % at epsilon 10 (docs/benc
 def fineness(persons: float, noise: float) -> dict[Fineness, int]:
     """Return the number of groups of an ordered column in each kind of table: more for more persons and less noise.
 
-    A table of G groups a side has G^2 cells, each with a mean absolute noise of E|Z| stddevs.  There are at most `BINS`
-    groups, as many as a column has bins.
+    A table of G groups a side has G^2 cells, each with a mean absolute noise of E|Z| stddevs.
 
     Parameters
     ----------
@@ -57,7 +75,7 @@ def fineness(persons: float, noise: float) -> dict[Fineness, int]:
         Noise stddev of a cell of a table of two attributes that gets the whole budget of such tables, in persons.
     """
     fits = math.sqrt(PAIR_NOISE * persons / max(MEAN_ABS * noise, 1e-9))
-    pairs = int(np.clip(math.floor(fits), FEWEST, BINS))
+    pairs = int(np.clip(math.floor(fits), FEWEST, MOST))
     return {"threes": FEWEST, "pairs": pairs, "steps": pairs + MORE_OF_STEPS}
 
 
@@ -85,7 +103,7 @@ def grouping_of(axis: Axis, counts: FloatArray, stddev: float, *, groups: int, n
         return Grouping(name, _levels(counts.sum(axis=0), stddev * np.sqrt(len(counts)), axis))
     inside = counts[:, :regular]
     total = inside.sum(axis=0)
-    heavy = total > 2 * total.sum() / groups  # wherever borders of equal groups lie, it holds a whole group
+    heavy = total > HEAVY * total.sum()
     if heavy.any():
         inside = total[None]
     found = np.vstack([_by_rank(row, groups, heavy) for row in inside])
@@ -132,14 +150,10 @@ def merged_by_relation(grouping: Grouping, tables: Sequence[FloatArray], groups:
 def count_groupings(layout: Layout, table: int) -> dict[str, Grouping]:
     """Return groupings of the number of rows in a child table, for tables of several attributes, by name.
 
-    ``many`` groups by the number of rows: 0, 1, 2, 3, up to 5, up to 8 and so on, in Fibonacci numbers.  So small numbers
-    are alone, and groups of larger ones widen in proportion.  ``first`` groups by the first period, if that varies.
+    ``many`` groups by the number of rows, ``first`` by the first period, if that varies.
     """
     many = layout.rows_of_count(table)
-    ends = [0, 1, 2]
-    while ends[-1] < many.max():
-        ends.append(ends[-2] + ends[-1])
-    found = {"many": Grouping("many", np.searchsorted(ends, many))}
+    found = {"many": Grouping("many", np.searchsorted([0.5, *(end + 0.5 for end in COUNT_ENDS)], many))}
     if len(many) > layout.tables[table].at_most + 2:
         first = layout.periods_of_pattern(table)[:, 0]
         found["first"] = Grouping("first", np.append(first, -1)[: len(many)] + 1)
@@ -149,9 +163,9 @@ def count_groupings(layout: Layout, table: int) -> dict[str, Grouping]:
 def _levels(counts: FloatArray, stddev: float, axis: Axis) -> IntArray:
     """Return the group of each level, (bins,): each frequent level alone, all rare ones together in the last group.
 
-    A level is rare if noise alone may reach its count, or if it is never released.  A single rare level is not merged.
+    Levels that are never released count as rare.  A single rare level is not merged.
     """
-    rare = (counts < beyond_noise(stddev, 1)) | ~axis.releasable
+    rare = (counts < RARE * stddev) | ~axis.releasable
     if rare.sum() <= 1:
         return np.arange(len(counts))
     return np.where(rare, np.count_nonzero(~rare), np.cumsum(~rare) - 1)

@@ -21,10 +21,10 @@ from synthdp.domain.histories import BINS, Layout
 from synthdp.domain.refinement import Refinement, axis_of_roundness
 from synthdp.fit.person_shrinkage import shrunk, smoothed
 from synthdp.fit.smoothing import estimated
-from synthdp.measurements import Measurements, beyond_noise
+from synthdp.measurements import Measurements
 from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.column_histograms import OneWayTree
-from synthdp.mechanisms.column_rounding import CLEAR, MOST_SHARE, SHARE, parts_in_classes, rounded
+from synthdp.mechanisms.column_rounding import CLEAR, SHARE, parts_in_classes, rounded
 from synthdp.mechanisms.column_tree import ColumnTree, OneWay
 from synthdp.mechanisms.related.asked_tables import measure
 from synthdp.mechanisms.related.choosing import Attribute, cells_of
@@ -32,8 +32,30 @@ from synthdp.queries.person_tables import Kind, PersonTable
 from synthdp.queries.persons import mean_by_precision
 
 TREE = OneWayTree(bins=BINS, levels=5)
-"""How the bins of a column of persons' rows are split.  Derived: the least number of levels that tells as many values apart
-as a single table's bins, 32^4, since there are fewer first bins."""
+"""How the bins of a column of persons' rows are split.  There is one level more than for a single table, since the first
+bins may be wider.  More levels find single values in wider ranges, but each costs budget.  Tuned: four levels change
+pairs in a row of two more panels by -3.2 %, six by 0 % (docs/benchmarks/constants.md)."""
+
+MOST_DEEP = 0.1
+"""Largest share of the budget for splitting bins, all columns and levels together.  More finds more single values and
+leaves less for relations.  Tuned with the shares of `related_tables`: half and twice of it change pairs in a row of two
+more panels by -1.9 and +.6 % (docs/benchmarks/constants.md)."""
+
+MOST_ROUND = 0.02
+"""Largest share of the budget for measuring digit preference, all columns together; the same as for a single table.
+More shows the rounding of rarer columns and leaves less for relations.  Tuned: half and twice of it change pairs
+in a row of two panels by +3.2 and +.1 % (docs/benchmarks/constants.md).
+"""
+
+LOUD = 4.0
+"""Least number of persons in a model bin, in standard deviations of the noise of a split, so that no bin is noise alone.
+A larger value makes fewer bins out of noise, a smaller one finds rarer single values.  Tuned: half and twice of it change
+pairs in a row of two more panels by -.2 and +.4 % (docs/benchmarks/constants.md)."""
+
+ATOMS = 64
+"""A single value gets a model bin of its own if it holds at least 1 / ATOMS of the column's rows.  A larger value keeps
+rarer values apart, at the cost of more bins.  Tuned: half and twice of it change pairs in a row of two more panels by +.2
+and 0 % (docs/benchmarks/constants.md)."""
 
 Key = tuple[int, str]
 """Position of a table, and name of one of its columns."""
@@ -102,14 +124,13 @@ class AttributeColumn:
 def model_cells(known: OneWay, stddev: float) -> IntArray:
     """Return the number of the model bin of each fine bin, (fine bins,).
 
-    A heavy single value is a bin by itself.  Other bins are runs of neighbouring fine bins within a standard bin.  A run
-    is complete with a `BINS`-th of all weight, so that a skewed column has as many bins as another.  A value is heavy with
-    half of that, which rounds to a run.  Both hold more persons than noise alone makes of a bin; ``stddev`` is the noise
-    of splits.
+    A heavy single value is a bin by itself.  Other bins are runs of neighbouring fine bins within a standard bin.  A
+    run holds about a `BINS`-th of all weight, so that a skewed column has as many bins as another.  A value is heavy,
+    and a run complete, only with at least `LOUD` times ``stddev`` persons; ``stddev`` is the noise of splits.
     """
     regular = known.axis.starts < known.axis.grid.regular
     total = float(known.weights[regular].sum())
-    run, alone = (max(share * total / BINS, beyond_noise(stddev, BINS)) for share in (1, 1 / 2))
+    run, alone = max(total / BINS, LOUD * stddev), max(total / ATOMS, LOUD * stddev)
     cells = np.zeros(known.axis.size, np.int64)
     cell, held, before = -1, math.inf, (-1, False)
     for leaf, (first, rows, width) in enumerate(zip(known.first_bin, known.weights, known.axis.width, strict=True)):
@@ -232,8 +253,8 @@ def split_columns(
 ) -> tuple[tuple[AttributeColumn, ...], BudgetAllocation, tuple[Measurements, ...]]:
     """Split the heavy bins of ordered columns and measure the parts, level by level, so that frequent values are found.
 
-    A bin is heavy if it holds several times as many persons as the noise of a split.  A level costs a part of what the
-    columns' first counts cost (`OneWayTree.deep`), for the curator's neighbouring relation, and nothing if no bin is heavy.
+    A bin is heavy if it holds several times as many persons as the noise of a split.  Costs at most `MOST_DEEP` of the
+    whole budget, for the curator's neighbouring relation, and nothing if no bin is heavy.
 
     Parameters
     ----------
@@ -253,13 +274,14 @@ def split_columns(
     trees = {j: _tree(one) for j, one in enumerate(columns) if one.known.axis.grid.ordered}
     each = {j: columns[j].share * TREE.deep ** (-1 / budget.exponent) for j in trees}
     answers: list[Measurements] = []
+    spent = 0.0
     for level in range(2, TREE.levels + 1):
         split = {
             j: heavy for j, tree in trees.items()
             if (heavy := tree.heavy(TREE.heavy * columns[j].split_stddev)).any()
         }  # fmt: skip
         cost = sum(each[j] for j in split)
-        if not split or cost > budget.share:
+        if not split or spent + cost > min(MOST_DEEP, budget.share):
             break
         parts = {_place(layout, columns[j]): trees[j].parts(heavy, fan=TREE.fan) for j, heavy in split.items()}
         finer = layout.with_cells(parts)
@@ -273,6 +295,7 @@ def split_columns(
             step=f"one-way marginals of persons, level {level}",
         )
         answers.append(found)
+        spent += cost
         for (j, heavy), (noisy, stddev) in zip(split.items(), counted, strict=True):
             trees[j] = trees[j].grown(heavy, noisy[0], stddev, fan=TREE.fan)
     made = tuple(replace(one, known=trees[j].one_way()) if j in trees else one for j, one in enumerate(columns))
@@ -284,7 +307,7 @@ def round_columns(
 ) -> tuple[tuple[AttributeColumn, ...], BudgetAllocation, tuple[Measurements, ...]]:
     """Measure the digit preference of columns of numbers, where it can exceed the noise.
 
-    See `synthdp.mechanisms.column_rounding`.  Costs at most `MOST_SHARE` of the whole budget, for the curator's
+    See `synthdp.mechanisms.column_rounding`.  Costs at most `MOST_ROUND` of the whole budget, for the curator's
     neighbouring relation, and nothing if no column is measured.
 
     Parameters
@@ -297,7 +320,7 @@ def round_columns(
     The columns with the likelihood of each class of round numbers, what is left of the budget, and the noisy answers.
     """
     classes = {j: axis for j, one in enumerate(columns) if (axis := _classes(one))}
-    share = min(SHARE, MOST_SHARE / max(1, len(columns)))
+    share = min(SHARE, MOST_ROUND / max(1, len(columns)))
     noise = budget.table_stddev(share)
     parts = {j: parts_in_classes(columns[j].known, axis) for j, axis in classes.items()}
     asked = [j for j, part in parts.items() if _unknown(columns[j].known, part) >= CLEAR * noise]

@@ -520,7 +520,7 @@ class _Known:
 def _with_leaves(account: Curator, known: _Known, columns: Sequence[AttributeColumn]) -> _Known:
     """Split heavy bins of numbers, and measure digit preference; return the state with the finer columns.
 
-    A level of splits costs a part of what the first counts cost; digit preference costs at most `MOST_SHARE`.
+    Costs at most `MOST_DEEP` and `MOST_ROUND` of the whole budget.
     """
     standard = known.layout
     columns, left, deep = split_columns(account, standard, columns, known.left)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from small_databases import SCHEMAS
 
-from synthdp.domain.histories import BINS, Layout
+from synthdp.domain.histories import Layout
 from synthdp.mechanisms.allocation import BudgetAllocation
-from synthdp.mechanisms.related.asked_tables import FEWEST, fineness
+from synthdp.mechanisms.related.asked_tables import FEWEST, MOST, fineness
 from synthdp.mechanisms.related.choosing import beyond_shared, related, weights_of, worth_measuring
 from synthdp.mechanisms.related.related_tables import relations_wished
 from synthdp.mechanisms.related.triples import triples
@@ -80,8 +80,8 @@ def test_a_relation_is_clear_where_noise_does_not_explain_it(strength: float) ->
 
 def test_groups_are_finer_with_more_persons_and_less_noise() -> None:
     assert fineness(50_000, 11.0)["pairs"] == FEWEST
-    assert FEWEST < fineness(50_000, 2.4)["pairs"] < fineness(200_000, 2.4)["pairs"] <= BINS
-    assert fineness(50_000, 0.0) == {"threes": FEWEST, "pairs": BINS, "steps": BINS + 2}
+    assert FEWEST < fineness(50_000, 2.4)["pairs"] < fineness(200_000, 2.4)["pairs"] <= MOST
+    assert fineness(50_000, 0.0) == {"threes": FEWEST, "pairs": MOST, "steps": MOST + 2}
 
 
 def test_three_attributes_weigh_what_a_user_wishes_of_them() -> None:
