@@ -20,7 +20,7 @@ from synthdp.domain.domain import Domain
 from synthdp.mechanisms.adaptive.energies import energies, explained_by_chance
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.merging import merged_groups
-from synthdp.mechanisms.adaptive.screening import LEAST_EXPECTED, Screening, distances_from
+from synthdp.mechanisms.adaptive.screening import Screening, at_least_rare, distances_from
 from synthdp.mechanisms.adaptive.selection import MAX_TRIPLES, Candidate
 from synthdp.mechanisms.adaptive.shares import signal
 from synthdp.mechanisms.workload import Workload
@@ -161,8 +161,8 @@ def screen_triples(
     for triple, one, likely in zip(triples, said, expected, strict=True):
         noise = math.sqrt(math.prod(1 - 1 / int(domain.axes[j].releasable.sum()) for j in triple))
         if noise > 0:  # 0 if a column has one bin
-            most, matters = np.maximum(likely, LEAST_EXPECTED), weight * workload.weight(triple)
-            candidates.append(Candidate(triple, one, most, matters, level, noise))
+            matters = weight * workload.weight(triple)
+            candidates.append(Candidate(triple, one, at_least_rare(likely), matters, level, noise))
     # These distances are not stored: a reader of the release takes stored distances as distances from independence.
     return Screening(candidates, replace(known, left=left))
 

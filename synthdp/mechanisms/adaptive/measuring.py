@@ -16,16 +16,13 @@ from synthdp.fit.out_of_domain import merged_tables
 from synthdp.fit.shrinkage import best_ridge
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.optimum import Optimum
+from synthdp.mechanisms.adaptive.screening import DENOMINATOR
 from synthdp.mechanisms.adaptive.selection import Batch, Candidate
 from synthdp.mechanisms.column_tree import pooled_each
 from synthdp.queries.contingency import NoisyTable
 from synthdp.queries.interactions import Interactions
 from synthdp.queries.linear import Total
 from synthdp.queries.marginals import Marginals, one_ways
-
-LEAST_WEIGHT = 64
-"""Whole-number weight of the noisiest interaction of one question.  Weights of the others are larger in inverse
-proportion to their noise, and rounded, so that their noise is right to about 1 in 128.  A numerical tolerance."""
 
 _MERGED = ", merged bins"
 """Added to a step's name in the ledger if its tables are over merged bins."""
@@ -194,14 +191,14 @@ def measure_interactions(known: Knowledge, account: Curator, best: Optimum) -> K
 def weighted_interactions(domain: Domain, stddevs: Mapping[Clique, float]) -> Interactions:
     """Return the query of interactions, weighted so that equal noise on its answers gives noise in these ratios.
 
-    Weights are whole numbers, so the ratios are off by at most one part in twice `LEAST_WEIGHT`.  Ratios are less exact
-    if the stddevs differ so much that sums would exceed 63 bits.
+    Weights are whole numbers, the least of them `DENOMINATOR`, so the ratios are off by at most one part in twice as much.
+    Ratios are less exact if the stddevs differ so much that sums would exceed 63 bits.
     """
     kept = [int(axis.releasable.sum()) for axis in domain.axes]
     sizes = {clique: [kept[j] for j in clique] for clique in stddevs}
     wanted = {clique: 1 / (stddev * math.prod(sizes[clique])) for clique, stddev in stddevs.items()}
     largest = max(weight * math.prod(n - 1 for n in sizes[clique]) for clique, weight in wanted.items())
-    unit = min(LEAST_WEIGHT / min(wanted.values()), LARGEST_FEATURE / max(largest, 1e-300))
+    unit = min(DENOMINATOR / min(wanted.values()), LARGEST_FEATURE / max(largest, 1e-300))
     return Interactions(domain, tuple(wanted), tuple(max(1, round(weight * unit)) for weight in wanted.values()))
 
 

@@ -16,17 +16,12 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from synthdp.arrays import MEAN_ABS, Clique, FloatArray
-from synthdp.mechanisms.adaptive.selection import KEPT, MAX_TRIPLES
+from synthdp.mechanisms.adaptive.selection import DIVISIONS, KEPT, MAX_TRIPLES
 from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.workload import Workload
 from synthdp.queries.contingency import table_size
 from synthdp.queries.interactions import norms_of_one, norms_of_swap
 from synthdp.queries.norms import Norms, RecordBounds
-
-ROUNDS = 30
-"""Iterations of the reweighting that minimizes the sum of the tables' standard deviations rather than their variances.
-A numerical tolerance.
-"""
 
 LARGEST = 0.1
 """All interactions are measured, instead of chosen tables, only if noise alone would cause at most this mean total
@@ -105,8 +100,8 @@ def optimum(
     each j of A outside S. Measuring the effect costs c_S / v_S of mu^2, where c_S is its squared sensitivity.  A
     weighted sum of total variances is a sum of b_S v_S. It is least for v_S proportional to sqrt(c_S / b_S) (Lagrange).
     Earlier precision is deducted, down to the fraction `LEAST_PART`.  The weights are iterated so that the sum of the
-    tables' total variation distances is least.  A table's distance is proportional to the square root of its cells
-    times its total variance.
+    tables' total variation distances is least, not of their variances.  A table's distance is proportional to the square
+    root of its cells times its total variance.
 
     Parameters
     ----------
@@ -139,7 +134,7 @@ def optimum(
     costs = np.array([sensitivity[s] for s in effects])
     before = np.array([known.get(s, 0.0) for s in effects])
     slopes, transposed = weights.copy(), spread.T
-    for _ in range(ROUNDS):
+    for _ in range(DIVISIONS):
         added = _precisions(costs, np.asarray(transposed @ slopes), before, mu**2)
         variances = np.asarray(spread @ (1 / (before + added)))
         slopes = weights * np.sqrt(cells / np.maximum(variances, 1e-300))

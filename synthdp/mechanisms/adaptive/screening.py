@@ -25,9 +25,8 @@ from synthdp.queries.distances import MarginalDistances
 from synthdp.queries.marginals import Marginals, weighted_tables
 
 DENOMINATOR = 256
-"""Expected counts are rounded to multiples of 1 / DENOMINATOR rows, so that scores are whole numbers, as exact noise
-needs.  A numerical tolerance.
-"""
+"""Expected counts, scores of ranks and weights of interactions are rounded to multiples of 1 / DENOMINATOR, so that what is
+measured are whole numbers, as exact noise needs.  A numerical tolerance."""
 
 MAX_CELLS = 200_000
 """Most cells of a candidate table, of two or three columns, that is scored against a model; larger tables are not
@@ -37,11 +36,6 @@ MAX_PAIR_CELLS = 4_000_000
 """Most cells of a table of two columns that is scored against independence, or measured in wide tables or for places.
 Pairs with larger tables are not candidates there.  At this limit one table of counts takes 32 MB. A safety limit of
 time and memory."""
-
-
-LEAST_EXPECTED = 0.02
-"""Least expected count, in rows, of a cell in which no row drawn from the model lies.  The cell is rare, not
-impossible.  A numerical tolerance."""
 
 
 class Screening(NamedTuple):
@@ -157,7 +151,7 @@ def screen_against_model(
             Candidate(
                 cliques[i],
                 one,
-                np.maximum(expected[i], LEAST_EXPECTED, out=expected[i]),  # in place: a table may have 200 000 cells
+                at_least_rare(expected[i]),
                 workload.weight(cliques[i]),
             )
             for i, one in zip(some, said, strict=True)
@@ -184,6 +178,14 @@ def distances_from(
     cost, left = known.left.take(share)
     found = account.measure(queries, spend=cost.loss, step=step)
     return found, [table / DENOMINATOR for table in tables.split(queries.expected)], left
+
+
+def at_least_rare(expected: FloatArray) -> FloatArray:
+    """Return expected counts, changed in place, where a cell in which no row of the model lies is rare, not impossible.
+
+    Its count is the least that `DENOMINATOR` can tell from 0.
+    """
+    return np.maximum(expected, 1 / DENOMINATOR, out=expected)
 
 
 def _rounded(tables: Marginals, expected: Iterable[FloatArray]) -> IntArray:

@@ -21,12 +21,9 @@ from synthdp.domain.refinement import Refinement
 from synthdp.fit.moment_matching import NoisyProducts
 from synthdp.mechanisms.adaptive.energies import EstimatedRelation
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
+from synthdp.mechanisms.adaptive.screening import DENOMINATOR
 from synthdp.mechanisms.workload import Workload
 from synthdp.queries.products import ClippedProducts, PairProducts, Products
-
-RESOLUTION = 64
-"""Rank scores are rounded to multiples of 1 / RESOLUTION standard deviations, so that their products are whole numbers,
-as exact noise needs.  A numerical tolerance."""
 
 FARTHEST = 20.0
 """Largest rank score of a value, in standard deviations of the ranks; larger scores are clipped. Ranks of a column with
@@ -90,9 +87,9 @@ def measure_second_moments(known: Knowledge, account: Curator, workload: Workloa
     found = {j: score for j, score in scored.items() if score is not None}
     if not 2 <= len(found) <= MOST_COLUMNS:
         return known
-    norm = int(NORM * math.sqrt(math.comb(len(found), 2)) * RESOLUTION**2)
+    norm = int(NORM * math.sqrt(math.comb(len(found), 2)) * DENOMINATOR**2)
     domain = Domain(tuple(known.domain.axes[j] for j in found))
-    queries = ClippedProducts(domain, tuple(found.values()), RESOLUTION, norm)
+    queries = ClippedProducts(domain, tuple(found.values()), DENOMINATOR, norm)
     if _noise_of_products(known, queries) > MOST_NOISE:
         return known
     known = _measure_products(known, account, queries, step="pairwise products of rank scores")
@@ -187,13 +184,13 @@ def _measure_strongest(known: Knowledge, account: Curator) -> Knowledge:
     asked = products.queries
     left_side, right_side = asked.pairs
     chosen = tuple((int(left_side[i]), int(right_side[i])) for i in strongest)
-    queries = PairProducts(asked.domain, asked.scores, chosen, RESOLUTION, int(NORM * RESOLUTION**2))
+    queries = PairProducts(asked.domain, asked.scores, chosen, DENOMINATOR, int(NORM * DENOMINATOR**2))
     step = "pairwise products of rank scores, strongest pairs"
     return _measure_products(known, account, queries, step=step)
 
 
 def scores(refinement: Refinement, margin: FloatArray) -> IntArray | None:
-    """Return the score of each coarse bin of a column: its standardised mid-rank, in multiples of 1 / RESOLUTION.
+    """Return the score of each coarse bin of a column: its standardised mid-rank, in multiples of 1 / DENOMINATOR.
 
     Ranks have no tails, so products of scores can be clipped near their usual norm, with half the noise of products of
     values.  Bins without a value, such as the bin of missing values, get 0, the mean.
@@ -230,4 +227,4 @@ def scores(refinement: Refinement, margin: FloatArray) -> IntArray | None:
     spread = math.sqrt(share @ centred**2)
     if spread <= 0:
         return None
-    return np.rint(np.clip(centred / spread, -FARTHEST, FARTHEST) * RESOLUTION).astype(np.int64)
+    return np.rint(np.clip(centred / spread, -FARTHEST, FARTHEST) * DENOMINATOR).astype(np.int64)

@@ -28,8 +28,8 @@ merged groups leave .3 to .5 of a pair's distance, in the median, on Adult and h
 twice of it change the three-way error of five tables by +.7 and +.3 % (docs/benchmarks/constants.md)."""
 
 DIVISIONS, LEAST_TOLD = 20, 0.02
-"""Iterations in which a share of the budget is divided among candidates, each by the slopes of gains at the shares before;
-and the fraction of the variance that an answer must explain in some cell.  Tolerances."""
+"""Iterations in which a budget is divided among candidates or, in the optimal plan, effects, each by the slopes at the
+shares before; and the fraction of the variance that an answer must explain in some cell.  Tolerances."""
 
 MAX_TRIPLES = 3000
 """Tables of three columns are candidates if there are at most this many.  A safety limit of time."""

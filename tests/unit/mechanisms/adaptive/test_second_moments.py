@@ -8,7 +8,8 @@ from synthdp import AdaptiveMarginals, ApproxDP, Boolean, Categorical, Continuou
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import axis_of
 from synthdp.domain.refinement import Refinement
-from synthdp.mechanisms.adaptive.second_moments import MOST_SHARE, MOST_STRONG, RESOLUTION, scores
+from synthdp.mechanisms.adaptive.screening import DENOMINATOR
+from synthdp.mechanisms.adaptive.second_moments import MOST_SHARE, MOST_STRONG, scores
 from synthdp.mechanisms.adaptive.selection import Planner
 from synthdp.queries.products import ClippedProducts, PairProducts
 from synthdp.release import load, save
@@ -30,7 +31,7 @@ def products_of(release):
 def test_scores_have_mean_0_and_variance_1_under_the_margin():
     axis = axis_of("n", Integer(0, 99, nullable=True), bins=10)
     margin = np.append(np.random.default_rng(3).random(10), np.zeros(axis.size - 10))
-    found = scores(Refinement.trivial(axis), margin) / RESOLUTION
+    found = scores(Refinement.trivial(axis), margin) / DENOMINATOR
     share = margin / margin.sum()
     assert abs(share @ found) < 0.02
     assert share @ found**2 == pytest.approx(1, abs=0.02)
