@@ -56,6 +56,8 @@ WITHOUT: dict[str, list[tuple[Any, str, Any]]] = {
     "ridges": [(measuring, "best_ridge", lambda *_: 1.0)],
     "errors of margins in scores": [(energies, "OF_MARGINS", 0.0)],
     "more for noisy scores": [(shares, "MOST_SCREEN", shares.SCREEN)],
+    "errors of what chance explains": [(energies, "MISSTATED", 0.0)],
+    "a limit of strong products": [(second_moments, "MOST_STRONG", 10**9)],
     "rank products": [(adaptive_marginals, "measure_second_moments", lambda known, *_: known)],
     "strong products again": [(second_moments, "_measure_strongest", lambda known, _: known)],
     "how likely products are": [(adaptive_marginals, "likely_products", lambda products, *_, **__: products)],

@@ -67,12 +67,12 @@ def power_of(model: SyntheticModel, measurements: Sequence[Measurements]) -> dic
     found = {}
     for association in ASSOCIATIONS:
         distances = association * np.sqrt(np.maximum(free, 0)) * MEAN_ABS * total
-        chances = seen(distances, np.array(chance), scores.stddev, total=total, columns=len(model.domain))
+        chances = seen(distances, np.array(chance), scores.stddev, total=total)
         found[association] = float(chances.mean())
     return found
 
 
-def seen(distances: FloatArray, explained: FloatArray, stddev: float, *, total: float, columns: int) -> FloatArray:
+def seen(distances: FloatArray, explained: FloatArray, stddev: float, *, total: float) -> FloatArray:
     """Return the chance, (k,), that a noisy score shows a relation of a given size, if no other columns are related.
 
     Before a release, a plan estimates with this function which relations the release will find.  The chance is a lower
@@ -86,15 +86,15 @@ def seen(distances: FloatArray, explained: FloatArray, stddev: float, *, total: 
         (k,) mean L1 distances, in rows, that chance and noise in margins alone would make.
     stddev
         Standard deviation of the noise of a score, in rows.
-    total, columns
-        Numbers of rows and of columns of the table; each candidate is a pair of columns.
+    total
+        Number of rows of the table; each candidate is a pair of columns.
 
     Returns
     -------
     (k,) chances.
     """
     noise, chance = stddev / total, explained / total
-    posterior = posterior_of(ScoreLikelihoods.by(chance, chance, noise), columns, 2)
+    posterior = posterior_of(ScoreLikelihoods.by(chance, chance, noise), 2)
     spread = np.hypot(noise, MISSTATED * chance)
     found: FloatArray = np.zeros(len(distances))
     quantiles = ndtri((np.arange(20) + 0.5) / 20)  # twenty equally likely values of standard normal noise

@@ -320,7 +320,7 @@ class AdaptiveMarginals(HasPrivacyCost):
             known = measure_tables(known, account, batch)
             candidates = batch.after(candidates, known.left)
             yield known
-        unknown = before_scores(known.total, len(known.domain))
+        unknown = before_scores(known.total)
         yield replace(known, products=likely_products(known.products, related, unknown, total=known.total))
 
     def _measure_columns(self, account: Curator, budget: BudgetAllocation, count: RowCount) -> Knowledge:

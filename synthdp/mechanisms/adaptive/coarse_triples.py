@@ -51,7 +51,8 @@ MOST_SCREEN, MOST_SCREEN_UNNAMED = 0.08, 0.002
 """Largest fraction of the remaining budget that scoring triples may cost: the first if the user names a target or a
 workload, else the second.  If it would cost more, no triple is considered.  Larger ones consider triples of more
 columns or fewer rows, at the cost of all tables.  Tuned: `MOST_SCREEN`: half and twice of it change the three-way
-error of three tables with a target by 0 and +.1 % (docs/benchmarks/constants.md).
+error of three tables with a target by 0 and +.1 % (docs/benchmarks/constants.md).  Without triples that nobody named, that
+of two tables of many rows changes by +2.5 +- .4 %, of pairs by -7.9 +- 1.1 % (docs/benchmarks/planner.md).
 """
 
 
@@ -154,9 +155,7 @@ def screen_triples(
         chance = explained_by_chance(likely, square)
         pairs = itertools.combinations(triple, 2)
         explained.append(math.sqrt(chance**2 + sum(errors.get(pair, 0.0) ** 2 for pair in pairs)))
-    said = energies(
-        found.answers, np.array(explained), found.stddev, total=known.total, columns=len(domain), order=3
-    )  # fmt: skip
+    said = energies(found.answers, np.array(explained), found.stddev, total=known.total, order=3)
     candidates = []
     for triple, one, likely in zip(triples, said, expected, strict=True):
         noise = math.sqrt(math.prod(1 - 1 / int(domain.axes[j].releasable.sum()) for j in triple))

@@ -23,13 +23,10 @@ epsilon .1 it is .01 to 1.5, .3 in the median.  Tuned: half and twice of it chan
 +.6 and +1.2 % (docs/benchmarks/constants.md)."""
 
 DISTANCES = np.geomspace(0.003, 1.5, 36)
-"""Grid of possible strengths of a relation.  A strength is the L1 distance of a table from its expected counts, as a
-fraction of the rows.  The grid runs from strengths never worth measuring to nearly the largest possible strength, 2.
-Steps of a fifth are finer than the noise of a score (a tolerance)."""
-
-SIZES = np.geomspace(0.01, 0.6, 10)
-"""Grid of mean strengths of relations, as a fraction of the rows.  Each is the mean of an exponential law over
-`DISTANCES`; scores determine the weight of each law.  Its steps are a tolerance."""
+"""Grid of possible strengths of a relation, and of their means, each the mean of an exponential law; scores determine the
+weight of each law.  A strength is the L1 distance of a table from its expected counts, as a fraction of the rows.  The grid
+runs from strengths never worth measuring to nearly the largest possible strength, 2.  Steps of a fifth are finer than the
+noise of a score (a tolerance)."""
 
 TYPICAL, SPREAD = {2: 0.12, 3: 0.03}, 0.8
 """Log-normal prior of the mean strength of relations, as a fraction of the rows: TYPICAL is its mode for pairs and for
@@ -41,15 +38,11 @@ NONE = np.array([0.02, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 
 """Grid of the fraction of candidates whose columns are not related; scores determine the weight of each value.  Its
 steps are a tolerance."""
 
-RELATIVES = 6.0
-"""Prior mean of the number of columns that a column is related to, at most half of them.  With a larger value, weaker
-scores count as relations; with a smaller one, they count as noise.  Many scores outweigh it.  Tuned: half and twice of it
-change the three-way error of five tables by +.4 and -.1 % (docs/benchmarks/constants.md)."""
-
 MISSTATED = 0.15
 """Relative error of the part of a score that is attributed to chance and to noisy margins, which is only estimated.
 With a larger value, scores near that part are weaker evidence of a relation.  Measured: .042 for .045, .11 for .10 to
-.12 on shuffled columns."""
+.12 on shuffled columns; without it the deciles' error of three tables that were not used grows by 1.2 +- .5 %
+(docs/benchmarks/planner.md)."""
 
 
 class EstimatedRelation(NamedTuple):
@@ -72,29 +65,27 @@ class EstimatedRelation(NamedTuple):
         return (1 - self.none) * self.distance if self.none <= 0.5 else 0.0
 
 
-def prior_of(columns: int, order: int) -> FloatArray:
-    """Return the prior of each fraction unrelated (`NONE`) and mean strength (`SIZES`), (shares, sizes), with sum 1.
+def prior_of(order: int) -> FloatArray:
+    """Return the prior of each fraction unrelated (`NONE`) and mean strength (`DISTANCES`), (shares, sizes), sum 1.
 
-    The prior is for candidates of ``order`` columns, 2 or 3, of a table of ``columns``.  All scores together update it.
+    The prior is for candidates of ``order`` columns, 2 or 3.  It prefers no fraction.  All scores together update it.
     """
-    related = min(0.5, RELATIVES / max(1, columns - 1))
-    shares = NONE ** (1 / related - 2) * np.gradient(NONE)  # a beta law of mean 1 - related
-    sizes = np.exp(-0.5 * (np.log(SIZES / TYPICAL[order]) / SPREAD) ** 2)
-    both = np.outer(shares, sizes)
+    sizes = np.exp(-0.5 * (np.log(DISTANCES / TYPICAL[order]) / SPREAD) ** 2)
+    both = np.outer(np.gradient(NONE), sizes)
     return np.asarray(both / both.sum(), np.float64)
 
 
 def laws() -> FloatArray:
-    """Return the exponential law over `DISTANCES` for each mean in `SIZES`, (sizes, distances); each row sums to 1.
+    """Return the exponential law over `DISTANCES` for each mean in it, (sizes, distances); each row sums to 1.
 
     The strength of a relation has one of these laws as its prior.  Likelihoods of scores are averaged by them.
     """
-    found = np.exp(-DISTANCES / SIZES[:, None]) * np.gradient(DISTANCES)
+    found = np.exp(-DISTANCES / DISTANCES[:, None]) * np.gradient(DISTANCES)
     return np.asarray(found / found.sum(axis=1, keepdims=True), np.float64)
 
 
 def energies(
-    scores: FloatArray, explained: FloatArray, stddev: float, *, total: float, columns: int, order: int = 2
+    scores: FloatArray, explained: FloatArray, stddev: float, *, total: float, order: int = 2
 ) -> list[EstimatedRelation]:
     """Estimate by empirical Bayes, from noisy scores, whether each candidate's columns are related and how strongly.
 
@@ -110,13 +101,11 @@ def energies(
         Standard deviation of the noise of a score, in rows.
     total
         Number of rows, > 0.
-    columns
-        Number of columns of the whole table.
     order
         Number of columns of a candidate, 2 or 3.
     """
     likelihoods = ScoreLikelihoods.by(scores / total, explained / total, stddev / total)
-    posterior = posterior_of(likelihoods, columns, order)
+    posterior = posterior_of(likelihoods, order)
     none = likelihoods.none(posterior)
     mass = ((posterior * (1 - NONE[:, None]) / likelihoods.either).sum(axis=1) @ laws()) * likelihoods.some
     distance = total * (mass @ DISTANCES) / np.maximum(mass.sum(axis=1), 1e-300)
@@ -132,7 +121,7 @@ class ScoreLikelihoods(NamedTuple):
         (k, distances) likelihood with a relation of each strength in `DISTANCES`, and (k,) likelihood without a
         relation.
     either
-        (k, shares, sizes) mean likelihood for each fraction in `NONE` and each mean strength in `SIZES`.
+        (k, shares, sizes) mean likelihood for each fraction in `NONE` and each mean strength in `DISTANCES`.
     """
 
     some: FloatArray
@@ -160,22 +149,22 @@ class ScoreLikelihoods(NamedTuple):
         return np.asarray(found, np.float64)
 
 
-def posterior_of(likelihoods: ScoreLikelihoods, columns: int, order: int) -> FloatArray:
-    """Return the joint posterior of `NONE` and `SIZES` given all scores, (shares, sizes), with sum 1.
+def posterior_of(likelihoods: ScoreLikelihoods, order: int) -> FloatArray:
+    """Return the joint posterior of `NONE` and of mean strengths given all scores, (shares, sizes), with sum 1.
 
     The estimates of each candidate are averaged over this posterior.
     """
-    posterior = np.log(prior_of(columns, order)) + np.log(likelihoods.either).sum(axis=0)
+    posterior = np.log(prior_of(order)) + np.log(likelihoods.either).sum(axis=0)
     posterior = np.exp(posterior - posterior.max())
     return np.asarray(posterior / posterior.sum(), np.float64)
 
 
-def before_scores(total: float, columns: int) -> EstimatedRelation:
+def before_scores(total: float) -> EstimatedRelation:
     """Return the prior relation of a pair of columns that was never scored, for weighting its noisy product.
 
-    The relation has the prior mean probability of no relation, and a typical distance in rows.
+    The relation is as likely as none, as in the prior of scores, and has a typical distance in rows.
     """
-    return EstimatedRelation(float(prior_of(columns, 2).sum(axis=1) @ NONE), TYPICAL[2] * total)
+    return EstimatedRelation(0.5, TYPICAL[2] * total)
 
 
 def explained_by_chance(

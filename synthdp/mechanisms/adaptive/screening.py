@@ -77,7 +77,7 @@ def screen_against_independence(known: Knowledge, account: Curator, workload: Wo
     variances = known.margin_variances
     noise = [variance_of_product(pair, margins, variances, total=total) for pair in pairs]
     chance = [explained_by_chance(table, margins=one) for table, one in zip(expected, noise, strict=True)]
-    said = energies(found.answers, np.array(chance), found.stddev, total=total, columns=len(known.domain))
+    said = energies(found.answers, np.array(chance), found.stddev, total=total)
     candidates = [
         Candidate(pair, one, table, workload.weight(pair), margins=variance)
         for pair, one, table, variance in zip(pairs, said, expected, noise, strict=True)
@@ -146,7 +146,7 @@ def screen_against_model(
     for order in ways:
         some = [i for i, clique in enumerate(cliques) if len(clique) == order]
         chance = np.array([explained_by_chance(expected[i], expected[i] * ratio) for i in some])
-        said = energies(found.answers[some], chance, found.stddev, total=known.total, columns=len(shape), order=order)
+        said = energies(found.answers[some], chance, found.stddev, total=known.total, order=order)
         candidates += [
             Candidate(
                 cliques[i],

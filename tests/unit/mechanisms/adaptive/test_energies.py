@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from synthdp.mechanisms.adaptive.energies import NONE, SIZES, before_scores, energies, prior_of
+from synthdp.mechanisms.adaptive.energies import DISTANCES, NONE, before_scores, energies, prior_of
 from synthdp.planning.power import seen
 
 ROWS, PAIRS, CHANCE = 10_000.0, 300, 400.0
@@ -14,7 +14,7 @@ def said(related: int, distance: float, stddev: float, *, seed: int = 0) -> list
     rng = np.random.default_rng(seed)
     true = np.where(np.arange(PAIRS) < related, distance, 0.0)
     scores = np.hypot(true, CHANCE) + stddev * rng.standard_normal(PAIRS)
-    return energies(scores, np.full(PAIRS, CHANCE), stddev, total=ROWS, columns=25)
+    return energies(scores, np.full(PAIRS, CHANCE), stddev, total=ROWS)
 
 
 @pytest.mark.parametrize("stddev", [20.0, 200.0, 2000.0])
@@ -40,15 +40,14 @@ def test_the_more_are_related_the_likelier_each_is():
     assert many < few
 
 
-def test_beforehand_a_column_has_about_six_relatives_and_at_most_every_second():
-    for columns, related in ((5, 0.5), (13, 0.5), (61, 0.1), (301, 0.02)):
-        assert 1 - before_scores(ROWS, columns).none == pytest.approx(related, rel=0.3)
-    assert prior_of(20, 2).shape == (len(NONE), len(SIZES))
-    assert prior_of(20, 2).sum() == pytest.approx(1.0)
+def test_beforehand_a_pair_is_as_likely_related_as_not():
+    assert prior_of(2).sum(axis=1) @ NONE == pytest.approx(before_scores(ROWS).none, abs=0.02)
+    assert prior_of(2).shape == (len(NONE), len(DISTANCES))
+    assert prior_of(2).sum() == pytest.approx(1.0)
 
 
 def test_scores_below_what_chance_makes_are_no_sign_of_anything():
-    found = energies(np.array([-500.0, 0.0, 5000.0]), np.full(3, CHANCE), 50.0, total=ROWS, columns=4)
+    found = energies(np.array([-500.0, 0.0, 5000.0]), np.full(3, CHANCE), 50.0, total=ROWS)
     assert found[0].none > 0.5
     assert found[2].none < 1e-6
 
@@ -57,8 +56,8 @@ def test_scores_below_what_chance_makes_are_no_sign_of_anything():
 def test_as_many_relations_are_seen_as_are_foretold():
     """Relations among three hundred pairs, one after the other, each beside unrelated ones."""
     for distance, stddev in ((1000.0, 200.0), (1600.0, 300.0)):
-        foretold = seen(np.full(PAIRS, distance), np.full(PAIRS, CHANCE), stddev, total=ROWS, columns=25)[0]
+        foretold = seen(np.full(PAIRS, distance), np.full(PAIRS, CHANCE), stddev, total=ROWS)[0]
         found = [said(1, distance, stddev, seed=seed)[0].none <= 0.5 for seed in range(40)]
         assert np.mean(found) == pytest.approx(foretold, abs=0.15)
     for distance, chance in ((0.0, 0.0), (9000.0, 1.0)):
-        assert seen(np.full(1, distance), np.full(1, CHANCE), 200.0, total=ROWS, columns=25)[0] == chance
+        assert seen(np.full(PAIRS, distance), np.full(PAIRS, CHANCE), 200.0, total=ROWS)[0] == chance
