@@ -259,8 +259,10 @@ class RelatedTables(HasPrivacyCost):
 
         Yields the state after each stage.
         """
-        fitted = [known.target_of(pair) for pair in pairs]
-        threes = [regrouped(three, known.groupings, pairs, fitted) for three in threes]
+        named = wished.weights is not None
+        if named:  # else equal groups are as good, with less noise (docs/benchmarks/insurer.md)
+            fitted = [known.target_of(pair) for pair in pairs]
+            threes = [regrouped(three, known.groupings, pairs, fitted) for three in threes]
         known = self._fit(known, rng, sweeps=self.sweeps[0], last=0)
         share = SCORES_OF_THREE * known.left.share
         persons = self._persons(known, rng)
@@ -268,7 +270,9 @@ class RelatedTables(HasPrivacyCost):
             account, known, threes, persons, wished, share=share, step="three-attribute marginals"
         )
         yield known
-        yield self._measured(account, known, chosen, rng, share=known.left.share, step="three-attribute marginals")
+        yield self._measured(
+            account, known, chosen, rng, share=known.left.share, step="three-attribute marginals", margins=named
+        )
 
     def _one_ways(
         self, account: Curator, layout: Layout, budget: BudgetAllocation
@@ -326,11 +330,12 @@ class RelatedTables(HasPrivacyCost):
         return int(np.clip(round(known.total), 50, max(50, min(self.particles, MOST_DRAWN / known.rows_of_person))))
 
     def _measured(
-        self, account: Curator, known: _Known, tables: Sequence[PersonTable], rng: Generator, *, share: float, step: str
-    ) -> _Known:
+        self, account: Curator, known: _Known, tables: Sequence[PersonTable], rng: Generator, *, share: float, step: str,
+        margins: bool = False,
+    ) -> _Known:  # fmt: skip
         """Measure tables, shrink them towards the model so far, and add them to it as factors.
 
-        Costs ``share`` of the whole budget.
+        Costs ``share`` of the whole budget.  With ``margins``, tables of three also tell how their two others go together.
         """
         found, counted, left = measure(
             account, known.layout, tables, _by_size(known, tables, share), known.left, step=f"{step} of persons"
@@ -341,7 +346,7 @@ class RelatedTables(HasPrivacyCost):
         ]
         made = known.with_factors(factors)
         for table, (counts, stddev) in zip(tables, counted, strict=True):
-            pair = pair_of_others(known.layout, table, counts, stddev) if table.kind is Kind.TRIPLE else None
+            pair = pair_of_others(known.layout, table, counts, stddev) if margins else None
             if pair is not None and not made.has_factor(pair[0]):
                 made = made.with_factors(_factors(known, pair[0], pair[1:], persons))
         return replace(made, left=left, answers=(*known.answers, found), chosen=(*known.chosen, *tables))
