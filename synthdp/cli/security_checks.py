@@ -22,11 +22,12 @@ DRAWS = 40_000
 """Draws of each check of a noise law. More would find smaller errors of a sampler, and take longer. A convention."""
 
 FALSE_ALARM = 1e-9
-"""Probability that correct noise fails a check.  So small that a failure means wrong noise, not chance."""
+"""Probability that correct noise fails a check.  So small that a failure means wrong noise, not chance.
+A convention."""
 
 FEWEST = 10
 """Least expected number of draws of a histogram bin; rarer values are pooled in the end bins, as a chi-square test
-needs."""
+needs.  A convention."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,7 +127,7 @@ def _like(counts: NoisyCounts, rows: FloatArray) -> NoisyCounts:
 
 OTHERS = ("other", "other values", "(other)", "(other values)")
 """Names for the category of all other values, in order of preference: the first that is no label of the data is used.
-"""
+A convention."""
 
 
 def different_levels(levels: Iterable[Level]) -> tuple[Level, ...]:

@@ -265,7 +265,7 @@ def whole_numbers_of_labels(raw: Labels) -> Numbers:
 
 
 def read_each(raw: Labels, read: Callable[[Any], int | None]) -> Numbers:
-    """Return labels as integers, where each distinct label is read once; those that ``read`` gives None are missing."""
+    """Return labels as integers; each distinct label is read once, and a label is missing where ``read`` returns None."""
     found = [*(read(level) for level in raw.levels), None]
     values = np.array([0 if number is None else number for number in found], np.int64)
     missing = np.array([number is None for number in found])[raw.codes]

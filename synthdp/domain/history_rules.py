@@ -5,7 +5,7 @@
 `DaysToHeaps` is about days between two dates, where many rows share one second date, as contracts cut at the last day of
 the books do.  A model draws the first date, then the days between, then the second date, which the two nearly determine.
 The days of a cut contract depend on its first date only: drawn from a law of days alone, too few of them reach the day of
-the cut.  So the law of days is that of rows that end elsewhere.  Rows that end on such a single day are added to it.
+the cut.  So the law of days is learned from rows that end elsewhere.  Rows that end on such a single day are added to it.
 """
 
 from __future__ import annotations

@@ -123,7 +123,7 @@ def merged_by_relation(grouping: Grouping, tables: Sequence[FloatArray], groups:
     Parameters
     ----------
     grouping
-        The groups; those of special and missing values stay.
+        The groups; groups of special and missing values stay.
     tables
         (groups, other groups) estimated persons, with these groups on the first axis of each.
     groups

@@ -811,7 +811,7 @@ def _beside_named(
 
 
 def _noise_of_threes(left: BudgetAllocation, many: int) -> float:
-    """Return the noise in a cell of a three-attribute table, in persons, if so many of them share their budget.
+    """Return the noise in a cell of a three-attribute table, in persons, if ``many`` such tables share the budget.
 
     By this noise, tables whose gain it would hide are left out before any table is scored.
     """

@@ -49,7 +49,7 @@ def triples(
     persons: float,
     noise: Callable[[int], float],
 ) -> list[PersonTable]:
-    """Return the tables of three attributes that are scored: an attribute and two others, each related to it.
+    """Return the tables of three attributes that are scored: an attribute and two others, by its pair with each.
 
     The tables whose weaker pair gains most come first.  A table that no wished set contains takes the place of none.  The
     list is empty if noise would hide them all.
@@ -59,7 +59,7 @@ def triples(
     layout, groupings
         The record of a person, and groups of its bins; groups for three attributes are few.
     pairs, gains
-        The tables of two attributes that were chosen, and the gain of each in persons.
+        The tables of two attributes that were chosen or that a workload names, and the gain of each in persons.
     wished
         The weights of relations that a user describes.
     persons
@@ -133,8 +133,8 @@ def pair_of_others(
 ) -> tuple[PersonTable, FloatArray, float] | None:
     """Return the table of a measured triple's two other attributes, which is a margin of it, at no cost.
 
-    The law of the triple's attribute, given the two others, cannot mend how these go together.  ``None`` if neither is an
-    attribute of the row, or one is of the row before: their table would count other rows.
+    The law of the triple's attribute, given the two others, cannot mend how these go together.  ``None`` if neither of
+    the two is an attribute of the row, or one is of the row before: the table of the two would count other rows.
 
     Parameters
     ----------
