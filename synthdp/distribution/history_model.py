@@ -429,7 +429,13 @@ class _Pass:
         probability: FloatArray,
         shares: Mapping[Kind, FloatArray],
     ) -> None:
-        """Add the probabilities of some rows' cells to the expected tables, from which a fit computes its next step."""
+        """Add the weighted probabilities of drawn rows' cells to the law's expected tables, in persons, in place.
+
+        A fit computes its next step from these tables; without a fit there are none, and nothing happens.
+
+        The rows ``index``, (n,), have ``probability``, (n, cells), in the law; ``given`` is the result of `_all_given`,
+        and ``shares`` the result of `_shares`.
+        """
         if law.expected is None:
             return
         rows, one = self.persons.tables[self.table], law.of

@@ -24,9 +24,9 @@ from synthdp.schema.database import DatabaseSchema
 from synthdp.schema.schema import Schema
 
 BINS = 24
-"""Most cells of an ordered column in the model of persons.  More tell values apart more finely, but hold fewer
-persons each against the same noise.  Tuned: half and twice of it change pairs in a row of two panels by -2.9 and
-+2.7 % (docs/benchmarks/constants.md).
+"""Most cells of an ordered column in the model of persons.  More tell values apart more finely, but hold fewer persons
+each against the same noise.  Tuned: half and twice of it change the error of pairs of a row's columns of two panels by
+-2.9 and +2.7 % (docs/benchmarks/constants.md).
 """
 
 MOST_PATTERN = 8
@@ -40,8 +40,9 @@ so that more would leave few rows in each.  A safety limit.
 """
 
 MOST_GROUPS = 5
-"""Most groups of periods by which attributes of rows are counted; each further group would divide the counts more thinly.
-Tuned: half and twice of it change pairs in a row of two more panels by +4.4 and -3.5 % (docs/benchmarks/constants.md)."""
+"""Most groups of periods by which attributes of rows are counted; each further group would divide the counts more
+thinly. Tuned: half and twice of it change the error of pairs of a row's columns of two more panels by +4.4 and -3.5 %
+(docs/benchmarks/constants.md)."""
 
 NO_PARENT_ROW, REPEATED_ROW = 1, 2
 """Bits of `STATE` for unusual persons: no row in the root table; several rows there, and one is used.  A convention.

@@ -22,21 +22,23 @@ ROUGHNESS = (0.1, 1.0, 10.0, 100.0, 1000.0)
 estimated risk is used.  A numerical tolerance."""
 
 UNSURE = 3.5
-"""A tail is the longest run of cells at an end whose total stays below this many standard deviations of its noise:
-its cells may all be empty.  A larger value takes more of a tail for noise; a smaller one leaves noise as persons.
-Tuned: half and twice of it change pairs in a row of two panels by -2.7 and -.3 % (docs/benchmarks/constants.md).
+"""A tail is the longest run of cells at an end whose total stays below this many standard deviations of its noise: its
+cells may all be empty.  A larger value takes more of a tail for noise; a smaller one leaves noise as persons. Tuned:
+half and twice of it change the error of pairs of a row's columns of two panels by -2.7 and -.3 %
+(docs/benchmarks/constants.md).
 """
 
 APART = 3.5
 """A cell that differs from the smooth curve by more than this many stddevs of the noise is a point mass: it is not
-smoothed.  A larger value smooths smaller point masses away; a smaller one keeps noise as point masses.  Tuned:
-half and twice of it change pairs in a row of two panels by +2.1 and -3.8 % (docs/benchmarks/constants.md).
+smoothed.  A larger value smooths smaller point masses away; a smaller one keeps noise as point masses.  Tuned: half and
+twice of it change the error of pairs of a row's columns of two panels by +2.1 and -3.8 %
+(docs/benchmarks/constants.md).
 """
 
 RISING = 1e3
 """Penalty on upward bends within a tail, in the unit of `ROUGHNESS`: rows are assumed to thin out steadily there.  A
-numerical tolerance of a constraint, as such bends are nearly forbidden: half and twice of it change pairs in a row of two
-panels by +.7 and -.9 % (docs/benchmarks/constants.md)."""
+numerical tolerance of a constraint, as such bends are nearly forbidden: half and twice of it change the error of pairs
+of a row's columns of two panels by +.7 and -.9 % (docs/benchmarks/constants.md)."""
 
 LOWEST, HIGHEST = -12.0, 12.0
 """Bounds on the logarithms of cells' counts, where counts are in stddevs of the noise.  A numerical tolerance."""
@@ -212,8 +214,8 @@ def _fit(
 
 SMALL = 5
 """Tables with fewer rows or columns than this are shrunk by one factor, others by singular values.  The shrinker of
-singular values is optimal only in the limit of large tables.  Tuned: half and twice of it change pairs in a row of
-two panels by +1.8 and -1.2 % (docs/benchmarks/constants.md).
+singular values is optimal only in the limit of large tables.  Tuned: half and twice of it change the error of pairs of
+a row's columns of two panels by +1.8 and -1.2 % (docs/benchmarks/constants.md).
 """
 
 

@@ -132,7 +132,11 @@ class _ClassedHistogram(NamedTuple):
 
     @classmethod
     def of(cls, histogram: NoisyHistogram) -> _ClassedHistogram:
-        """Return a histogram in stddevs of its noise; with many bins, bins of nearly equal counts share a class."""
+        """Return a histogram in stddevs of its noise, with its bins in classes.
+
+        In a histogram of more than `MOST_BINS` bins, bins of nearly equal counts share a class, since one posterior
+        for all of them saves time.
+        """
         noisy, rows = histogram.counts / histogram.stddev, histogram.total / histogram.stddev
         y, which = _classes(noisy)
         return cls(histogram, noisy, rows, y, which, np.bincount(which, minlength=len(y)).astype(np.float64))

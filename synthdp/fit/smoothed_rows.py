@@ -220,7 +220,11 @@ def _share_of_rows(rows: IntArray, held_out: IntArray, model: SmoothedRows, shap
 
 
 def _target(rows: Codes, shape: Shape, clique: Clique, counts: FloatArray, ridge: float) -> RakedTable:
-    """Return a clique's public counts in the form to which the weights of ``rows`` are raked, with potentials 0."""
+    """Return a clique's public counts, as a target of raking: the weights of ``rows`` are fitted to it.
+
+    Raking starts from potentials 0.  A larger ``ridge``, in rows, holds the potentials nearer to 0, so that the weights
+    follow differences of a few rows less.
+    """
     cells = cell_index(rows, shape, clique)
     return RakedTable(cells=cells, counts=counts, potential=np.zeros(counts.size), ridge=ridge)
 

@@ -213,7 +213,7 @@ class OneWayTree:
         return Axis(name, column, starts, np.arange(len(starts)))
 
     def plain_starts(self, column: Column, *, bins: int | None = None) -> IntArray:
-        """Return the first grid index of each bin of a column without cuts by size, (bins,).
+        """Return the first grid index of each bin of a column, (bins,), before `first_axis` adds narrow bins near 0.
 
         The bins are the coarsest measured groups of a hierarchy.  Without a hierarchy they are all levels, or ``bins``
         equal bins (default: the setting).  Their number predicts the column's noise before any measurement.

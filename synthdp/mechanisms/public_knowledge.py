@@ -357,7 +357,11 @@ class PublicKnowledge:
         )
 
     def rows_per_group(self, target: float, *, total: float) -> float:
-        """Return how many rows a group of values should hold: fewer with public rows, which tell of more groups."""
+        """Return how many rows a coarse bin should hold, so that a column of ``total`` rows has enough bins.
+
+        Noisy answers alone allow bins of ``target`` rows.  Public rows show the shape of finer bins too, so with them
+        a column has at least `PUBLIC_GROUPS` bins.
+        """
         return target if self.rows is None else min(target, total / PUBLIC_GROUPS)
 
     def pinned(self, columns: Sequence[OneWay]) -> list[frozenset[int]]:

@@ -236,7 +236,8 @@ def _steps(
 def _strongest(pairs: Sequence[_Pair], anchor: str) -> tuple[list[tuple[float, str]], list[tuple[PairView, str]]]:
     """Return (Cramér's V, names) of the strongest pairs, and pictures of the pairs that are strong enough to see.
 
-    Twice `DRAWN` pairs are listed, at most; pairs without rows are left out.
+    Twice `DRAWN` pairs are listed, at most; pairs without rows are left out.  The identifiers of the pictures in the
+    page begin with ``anchor``.
     """
     found = []
     for first, second, a, b in pairs:

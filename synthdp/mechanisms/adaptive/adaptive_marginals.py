@@ -96,8 +96,8 @@ class AdaptiveMarginals(HasPrivacyCost):
     particles
         Settings of the weighted rows that fit off-tree cliques and second moments.
     listed
-        Settings of the fit over all cells of the domain.  It is used if all interactions are measured, which needs few
-        cells and little noise.
+        Settings of the fit over all cells of the domain.  This fit is used if all interactions are measured, which
+        needs few cells and little noise.
     wide
         Tables of more columns than this, >= 1, are screened over few bins of each column and planned in one round.
         Each connected component of columns is then fitted on its own, which takes less time.

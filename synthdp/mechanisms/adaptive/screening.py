@@ -25,8 +25,8 @@ from synthdp.queries.distances import MarginalDistances
 from synthdp.queries.marginals import Marginals, weighted_tables
 
 DENOMINATOR = 256
-"""Expected counts, scores of ranks and weights of interactions are rounded to multiples of 1 / DENOMINATOR, so that what is
-measured are whole numbers, as exact noise needs.  A numerical tolerance."""
+"""Expected counts, scores of ranks and weights of interactions are rounded to multiples of 1 / DENOMINATOR, since exact
+noise is added to whole numbers.  A numerical tolerance."""
 
 MAX_CELLS = 200_000
 """Most cells of a candidate table, of two or three columns, that is scored against a model; larger tables are not

@@ -120,8 +120,8 @@ class Candidate:
         """(cells,) root mean squared error of synthetic rows, in rows, if a table's noise is ``stddev`` rows.
 
         A cell has a deviation of variance v and an answer with noise q.  The best linear estimate leaves a squared
-        error of v q^2 / (v + q^2).  Chance in the drawn rows adds the expected count.  So what is measured below this
-        chance hardly gains.
+        error of v q^2 / (v + q^2).  Chance in the drawn rows adds the expected count.  So noise far below this chance
+        hardly lowers the error further.
         """
         noise = (stddev * self.noise) ** -2
         return np.sqrt(self.variances / (1 + self.variances * noise) + self.expected)

@@ -21,22 +21,22 @@ from synthdp.queries.person_tables import RANKS, Grouping, PersonTable, PersonTa
 from synthdp.queries.persons import whole_of_table
 
 HEAVY = 0.3
-"""A bin of an ordered column that holds more than this fraction of the persons becomes a group by itself in tables.
-A smaller value keeps smaller point masses apart, and leaves fewer groups for the rest.  Tuned: half and twice of
-it change pairs in a row of two panels by -2.8 and +.1 % (docs/benchmarks/constants.md).
+"""A bin of an ordered column that holds more than this fraction of the persons becomes a group by itself in tables. A
+smaller value keeps smaller point masses apart, and leaves fewer groups for the rest.  Tuned: half and twice of it
+change the error of pairs of a row's columns of two panels by -2.8 and +.1 % (docs/benchmarks/constants.md).
 """
 
 RARE = 3.0
-"""Levels with fewer persons than this many standard deviations of the noise are merged into one group.  A larger
-value merges more levels, whose relations are then lost; a smaller one leaves groups of noise alone.  Tuned: half
-and twice of it change pairs in a row of two panels by -1.4 and +1.3 % (docs/benchmarks/constants.md).
+"""Levels with fewer persons than this many standard deviations of the noise are merged into one group.  A larger value
+merges more levels, whose relations are then lost; a smaller one leaves groups of noise alone.  Tuned: half and twice of
+it change the error of pairs of a row's columns of two panels by -1.4 and +1.3 % (docs/benchmarks/constants.md).
 """
 
 COUNT_ENDS = (1, 2, 3, 5, 8, 11)
-"""Upper ends of the groups into which a person's number of rows is merged for tables: 1, 2, 3, up to 5, and so on.
-No row, and more than the last, are groups too.  Small numbers are separate because most persons have few rows;
-more groups would divide persons more thinly.  Tuned: half and twice of it change pairs in a row of two panels by
--.3 and +.4 % (docs/benchmarks/constants.md).
+"""Upper ends of the groups into which a person's number of rows is merged for tables: 1, 2, 3, up to 5, and so on. No
+row, and more than the last, are groups too.  Small numbers are separate because most persons have few rows; more groups
+would divide persons more thinly.  Tuned: half and twice of it change the error of pairs of a row's columns of two
+panels by -.3 and +.4 % (docs/benchmarks/constants.md).
 """
 
 Fineness = Literal["threes", "pairs", "steps"]
@@ -44,22 +44,23 @@ Fineness = Literal["threes", "pairs", "steps"]
 groups."""
 FEWEST, MOST = 6, 12
 """Number of groups of an ordered column: FEWEST in tables of three attributes, from FEWEST to MOST in tables of two.
-More groups show finer relations, but a table has their product of cells, each with the same noise.  Tuned:
-`FEWEST`: half and twice of it change pairs in a row of two panels by -2.6 and +.4 %
+More groups show finer relations, but a table has their product of cells, each with the same noise.  Tuned: `FEWEST`:
+half and twice of it change the error of pairs of a row's columns of two panels by -2.6 and +.4 %
 (docs/benchmarks/constants.md).
 """
 
 MORE_OF_STEPS = 2
 """Number of groups that an ordered column has in a table of value and next value beyond those in tables of two
-attributes.  More follow a value from row to row more closely, with more noise in the table.  Tuned: half and twice
-of it change pairs in a row of two panels by -.3 and -.4 % (docs/benchmarks/constants.md).
+attributes.  More follow a value from row to row more closely, with more noise in the table.  Tuned: half and twice of
+it change the error of pairs of a row's columns of two panels by -.3 and -.4 % (docs/benchmarks/constants.md).
 """
 
 PAIR_NOISE = 0.0047
 """Tables of two attributes have the finest groups for which the mean absolute noise, summed over cells, is below this
 fraction of all persons, if one table had the budget of all.  A larger value allows finer groups with noisier tables.
-Tuned: twice of it changes pairs by -3 % and the largest error of a point mass from .007 to .014 on three tables at
-epsilon 5, and pairs in a row of 6 127 persons by -10 % at epsilon 10 (docs/benchmarks/constants.md)."""
+Tuned: twice of it changes the error of pairs of a row's columns by -3 % and the largest error of a point mass from .007
+to .014 on three tables at epsilon 5, and that error for 6 127 persons by -10 % at epsilon 10
+(docs/benchmarks/constants.md)."""
 
 
 def fineness(persons: float, noise: float) -> dict[Fineness, int]:
@@ -196,8 +197,9 @@ def _ranks(counts: FloatArray, regular: int) -> IntArray:
 
 
 UNIT, FINER = 2**20, 8
-"""Noise is added to whole numbers, so one person counts many of them, and rounding is negligible.  In the table with
-the least noise it is about UNIT, and at least FINER times the sum of a person's row weights.  A numerical tolerance.
+"""Noise is added to whole numbers, so one person counts as a large whole number, and rounding is negligible.  In the
+table with the least noise this number is about UNIT, and at least FINER times the sum of a person's row weights.  A
+numerical tolerance.
 """
 
 Counted = list[tuple[FloatArray, float]]

@@ -32,30 +32,30 @@ from synthdp.queries.person_tables import Kind, PersonTable
 from synthdp.queries.persons import mean_by_precision
 
 TREE = OneWayTree(bins=BINS, levels=5)
-"""How the bins of a column of persons' rows are split.  There is one level more than for a single table, since the first
-bins may be wider.  More levels find single values in wider ranges, but each costs budget.  Tuned: four levels change
-pairs in a row of two more panels by -3.2 %, six by 0 % (docs/benchmarks/constants.md)."""
+"""How the bins of a column of persons' rows are split.  There is one level more than for a single table, since the
+first bins may be wider.  More levels find single values in wider ranges, but each costs budget.  Tuned: four levels
+change the error of pairs of a row's columns of two more panels by -3.2 %, six by 0 % (docs/benchmarks/constants.md)."""
 
 MOST_DEEP = 0.1
 """Largest share of the budget for splitting bins, all columns and levels together.  More finds more single values and
-leaves less for relations.  Tuned with the shares of `related_tables`: half and twice of it change pairs in a row of two
-more panels by -1.9 and +.6 % (docs/benchmarks/constants.md)."""
+leaves less for relations.  Tuned with the shares of `related_tables`: half and twice of it change the error of pairs of
+a row's columns of two more panels by -1.9 and +.6 % (docs/benchmarks/constants.md)."""
 
 MOST_ROUND = 0.02
 """Largest share of the budget for measuring digit preference, all columns together; the same as for a single table.
-More shows the rounding of rarer columns and leaves less for relations.  Tuned: half and twice of it change pairs
-in a row of two panels by +3.2 and +.1 % (docs/benchmarks/constants.md).
+More shows the rounding of rarer columns and leaves less for relations.  Tuned: half and twice of it change the error of
+pairs of a row's columns of two panels by +3.2 and +.1 % (docs/benchmarks/constants.md).
 """
 
 LOUD = 4.0
-"""Least number of persons in a model bin, in standard deviations of the noise of a split, so that no bin is noise alone.
-A larger value makes fewer bins out of noise, a smaller one finds rarer single values.  Tuned: half and twice of it change
-pairs in a row of two more panels by -.2 and +.4 % (docs/benchmarks/constants.md)."""
+"""Least number of persons in a model bin, in standard deviations of the noise of a split, so that no bin is noise
+alone. A larger value makes fewer bins out of noise, a smaller one finds rarer single values.  Tuned: half and twice of
+it change the error of pairs of a row's columns of two more panels by -.2 and +.4 % (docs/benchmarks/constants.md)."""
 
 ATOMS = 64
 """A single value gets a model bin of its own if it holds at least 1 / ATOMS of the column's rows.  A larger value keeps
-rarer values apart, at the cost of more bins.  Tuned: half and twice of it change pairs in a row of two more panels by +.2
-and 0 % (docs/benchmarks/constants.md)."""
+rarer values apart, at the cost of more bins.  Tuned: half and twice of it change the error of pairs of a row's columns
+of two more panels by +.2 and 0 % (docs/benchmarks/constants.md)."""
 
 Key = tuple[int, str]
 """Position of a table, and name of one of its columns."""
@@ -153,9 +153,9 @@ def first_estimate(
     """Return estimated persons in an attribute's standard bins from noisy counts, (1 or groups of periods, bins).
 
     All periods together are estimated first, as a column of a single table is.  Then `by_period` estimates how groups
-    of periods differ from them.  Groups of periods add up to all periods where these were counted; sums of estimates are
-    better than estimates of sums otherwise.  If no count is left, all releasable bins get equal estimates.  Only
-    attributes of the root table are scaled to ``total``.
+    of periods differ from them.  If all periods were counted together, the groups are scaled to add up to that better
+    estimate.  Otherwise the groups' own estimates stay.  If no count is left, all releasable bins get equal estimates.
+    Only attributes of the root table are scaled to ``total``.
 
     Parameters
     ----------

@@ -19,9 +19,9 @@ from synthdp.queries.person_tables import Grouping, Kind, PersonTable
 from synthdp.schema.database import DatabaseSchema
 
 MOST_STEPS = 8
-"""Most groups of a categorical column whose table of value and next value is measured.  For more groups, only the number
-of unchanged values is measured.  It limits noise, since the table has the square of this many cells.  Tuned: half and
-twice of it change no release of two more panels (docs/benchmarks/constants.md)."""
+"""Most groups of a categorical column whose table of value and next value is measured.  For more groups, only the
+number of unchanged values is measured.  The limit is against noise, since the table has the square of this many cells.
+Tuned: half and twice of it change no release of two more panels (docs/benchmarks/constants.md)."""
 
 MANY_LEVELS = 20
 """A categorical column with more bins than this is not counted by period, since noise would exceed most counts.  Tuned:
@@ -174,7 +174,8 @@ def _of_one_table(
 WORTH = 0.5
 """The gain of a table is its noisy distance from the model, less this fraction of its noise: the sum of all cells'
 stddevs.  A larger value measures fewer tables with less noise each; a smaller one also measures weaker relations.
-Tuned: half and twice of it change pairs in a row of two panels by -1.4 and +2.9 % (docs/benchmarks/constants.md).
+Tuned: half and twice of it change the error of pairs of a row's columns of two panels by -1.4 and +2.9 %
+(docs/benchmarks/constants.md).
 """
 
 
@@ -190,10 +191,10 @@ of three more panels (docs/benchmarks/constants.md)."""
 
 
 FAMILY, UNRELATED = 4, 0.25
-"""If at least FAMILY tables share an axis, the UNRELATED quantile of their gains estimates the error of that axis alone.
-The quantile is low because in panels most tables show a relation, so their median would be one.  Tuned on insurer and
-STAR: half and twice of FAMILY change pairs in a row of two more panels by 0 and -1.8 %; of UNRELATED in nlswork and
-randhie by +2.1 and -.5 % (docs/benchmarks/constants.md)."""
+"""If at least FAMILY tables share an axis, the UNRELATED quantile of their gains estimates the error of that axis
+alone. The quantile is low because in panels most tables show a relation, so their median would be one.  Tuned on
+insurer and STAR: half and twice of FAMILY change the error of pairs of a row's columns of two more panels by 0 and -1.8
+%; of UNRELATED in nlswork and randhie by +2.1 and -.5 % (docs/benchmarks/constants.md)."""
 
 
 def beyond_shared(gains: FloatArray, tables: Sequence[PersonTable], counts: Mapping[int, str]) -> FloatArray:

@@ -98,21 +98,22 @@ nlswork at epsilon .3, 1 and 5, four releases each: 0, 1/4, 1/2, 3/4 and .9 leav
 
 THREES = 0.4
 """Fraction of `CHOSEN` for tables of three attributes and their scores, if the gain of any can exceed its noise: .13 of
-the whole budget.  More finds more effects of two attributes together on a third, and makes tables of two noisier.  Tuned:
-half and twice of it change pairs in a row of a panel of 6 127 persons by -5.8 and -7.1 % (docs/benchmarks/constants.md).
+the whole budget.  More finds more effects of two attributes together on a third, and makes tables of two noisier.
+Tuned: half and twice of it change the error of pairs of a row's columns of a panel of 6 127 persons by -5.8 and -7.1 %
+(docs/benchmarks/constants.md).
 """
 
 FIRST_LOOK = 0.34
 """Fraction of the budget `STAYS` with which each attribute is first measured against itself in another row; the rest
-measures again those with a significant result.  More finds weaker relations; less leaves more budget for the
-relations that are found.  Tuned: half and twice of it change pairs in a row of two panels by +.3 and +.4 %
+measures again those with a significant result.  More finds weaker relations; less leaves more budget for the relations
+that are found.  Tuned: half and twice of it change the error of pairs of a row's columns of two panels by +.3 and +.4 %
 (docs/benchmarks/constants.md).
 """
 
 SCORES_OF_THREE = 0.2
 """Fraction of the budget for tables of three attributes that their scores cost.  More chooses better tables, and leaves
-less for measuring them.  Tuned: half and twice of it change pairs in a row of a panel of 6 127 persons by -1.0 and -.2 %
-(docs/benchmarks/constants.md)."""
+less for measuring them.  Tuned: half and twice of it change the error of pairs of a row's columns of a panel of 6 127
+persons by -1.0 and -.2 % (docs/benchmarks/constants.md)."""
 
 FACTORS = 12
 """If an attribute depends on more than FACTORS tables, the last fit takes proportionally more sweeps, since it converges
@@ -324,8 +325,8 @@ class RelatedTables(HasPrivacyCost):
     def _drawn(self, known: _Known) -> int:
         """Return the number of persons that are drawn in one sweep of the fit.
 
-        It is the estimated number of persons, at least 50 and at most ``particles``; fewer if persons have many rows,
-        to limit time.
+        The number is the estimated number of persons, at least 50 and at most ``particles``; fewer if persons have many
+        rows, to limit time.
         """
         return int(np.clip(round(known.total), 50, max(50, min(self.particles, MOST_DRAWN / known.rows_of_person))))
 
@@ -335,7 +336,8 @@ class RelatedTables(HasPrivacyCost):
     ) -> _Known:  # fmt: skip
         """Measure tables, shrink them towards the model so far, and add them to it as factors.
 
-        Costs ``share`` of the whole budget.  With ``margins``, tables of three also tell how their two others go together.
+        Costs ``share`` of the whole budget.  With ``margins``, a table of three attributes also makes a factor of its
+        two given attributes; see `pair_of_others`.
         """
         found, counted, left = measure(
             account, known.layout, tables, _by_size(known, tables, share), known.left, step=f"{step} of persons"
@@ -566,8 +568,8 @@ def _factors(
 ) -> list[tuple[PersonTable, Target]]:
     """Return the model factors that a noisy table makes, each with the table that it is fitted to.
 
-    These targets are the noisy counts shrunk towards the model so far.  A table of siblings also makes the factor with
-    its axes exchanged, since either of two rows may be drawn first.
+    Each such target is the noisy counts, shrunk towards the model so far.  A table of siblings also makes the factor
+    with its axes exchanged, since either of two rows may be drawn first.
     """
     noisy, stddev = counted
     scale = known.total / len(persons)
@@ -590,8 +592,9 @@ def _factors(
 def rows_by_table(layout: Layout, tables: Sequence[PersonTable], counted: Counted, *, total: float) -> list[float]:
     """Return the estimated number of persons with a row in each table, averaged over one-way tables by precision.
 
-    The fine bins of the table's columns are scaled to it.  The attribute of the number of rows is also used.  Tables in
-    which a row counts 1/sqrt(m) do not add up to persons, and are used only if there are no others.
+    The fine bins of a table's columns are scaled to this number.  For a child of the root, the noisy counts of persons
+    by number of rows are also averaged.  Tables in which a row counts 1/sqrt(m) do not add up to persons, and are used
+    only if there are no others.
     """
     found = [total]
     for i, of in enumerate(layout.tables[1:], start=1):
@@ -652,7 +655,7 @@ def single_attributes(curator: Curator, measured: tuple[Measurements, ...]) -> t
 def _persons(noisy: Sequence[FloatArray]) -> float:
     """Return the estimated number of persons with a root row, at least 1.
 
-    It is from the first noisy table, the table of persons' states.
+    The number is the sum of some cells of the first noisy table, the table of persons' states.
     """
     states = noisy[0][0]
     alive = states[[cell for cell in range(len(states) - 1) if not cell & NO_PARENT_ROW]]
@@ -670,8 +673,8 @@ def _releasable(layout: Layout, one: Attribute) -> BoolArray:
 def _alone(one: Attribute, counts: FloatArray, releasable: BoolArray) -> Conditional:
     """Return the law of an attribute that depends on nothing else, by estimated counts, (periods, bins).
 
-    Each law begins so.  It holds log probabilities: small ones for releasable bins without persons, `IMPOSSIBLE` for
-    others.
+    Every attribute starts with this law; factors are added later.  The law holds log-probabilities: small ones for
+    releasable bins without persons, and `IMPOSSIBLE` for bins that may not be released.
     """
     logs = np.log((counts + 1e-3) / (counts + 1e-3).sum(axis=1, keepdims=True))
     return Conditional(one.table, one.name, np.where(releasable, logs, IMPOSSIBLE))
@@ -681,8 +684,8 @@ def one_way_tables(layout: Layout) -> tuple[list[PersonTable], list[float]]:
     """Return the first tables that are measured and the budget share of each.
 
     The tables are unusual persons, then columns over all periods, then all attributes, by group of periods where
-    `one_way` says so.  A column over all periods is only there if a sum over groups of periods is noisier than it: not
-    where each of m rows counts 1/sqrt(m) (`PersonTable.even`).
+    `one_way` says so.  A column is counted over all periods only if a sum over groups of periods would be noisier.  It
+    would not be where each of m rows counts 1/sqrt(m) (`PersonTable.even`).
 
     Shares are of the whole budget.  Within numbers of the root's child rows, and within other attributes, they grow
     with the cube root of a table's cells.
@@ -800,8 +803,8 @@ def _beside_named(
 ) -> tuple[list[PersonTable], list[float]]:
     """Return the tables of two attributes that tables of three may combine, and their gains.
 
-    They are the chosen ones, and with a workload all that it names: a user may know of an effect of two attributes
-    together on a third that no two of the three show.
+    These are the chosen tables and, with a workload, all scored tables that the workload names.  A user may know of an
+    effect of two attributes together on a third that no two of the three show.
     """
     if wished.weights is None:
         return chosen, gains

@@ -24,19 +24,20 @@ FEW_THREES = 8
 with their gain.  With a larger value, only releases of more persons have such tables.  A convention."""
 
 MOST_THREES, MOST_OF_ONE = 80, 12
-"""Most tables of three attributes that are scored in all (MOST_THREES), and for one attribute (MOST_OF_ONE).  Each table
-makes all scores noisier, and one attribute with many strong pairs would leave no room for others.  Tuned: half and twice
-of MOST_THREES change pairs in a row of a panel of 6 127 persons by -7.2 and 0 %; of MOST_OF_ONE by -1.7 and -4.1 %
-(docs/benchmarks/constants.md)."""
+"""Most tables of three attributes that are scored in all (MOST_THREES), and for one attribute (MOST_OF_ONE).  Each
+table makes all scores noisier, and one attribute with many strong pairs would leave no room for others.  Tuned: half
+and twice of MOST_THREES change the error of pairs of a row's columns of a panel of 6 127 persons by -7.2 and 0 %; of
+MOST_OF_ONE by -1.7 and -4.1 % (docs/benchmarks/constants.md)."""
 
 THREES_WORTH = 0.05
-"""A table of three attributes is considered only if its mean absolute noise, summed over cells, is at most this fraction
-of all persons.  A larger value considers such tables for fewer persons, with more noise in them.  Tuned: half and twice
-of it change pairs in a row of a panel of 6 127 persons by -8.6 and -11.8 % (docs/benchmarks/constants.md)."""
+"""A table of three attributes is considered only if its mean absolute noise, summed over cells, is at most this
+fraction of all persons.  A larger value considers such tables for fewer persons, with more noise in them.  Tuned: half
+and twice of it change the error of pairs of a row's columns of a panel of 6 127 persons by -8.6 and -11.8 %
+(docs/benchmarks/constants.md)."""
 
 SCORED = (Kind.ROW, Kind.PARENT, Kind.STEP)
-"""Kinds of tables of two attributes that are combined to tables of three.  A convention: of the others each cell is a pair
-of equal values or of unordered rows."""
+"""Kinds of tables of two attributes that are combined to tables of three.  A convention: in tables of other kinds, a
+cell counts equal values or pairs of unordered rows."""
 
 
 def triples(
@@ -51,8 +52,8 @@ def triples(
 ) -> list[PersonTable]:
     """Return the tables of three attributes that are scored: an attribute and two others, by its pair with each.
 
-    The tables whose weaker pair gains most come first.  A table that no wished set contains takes the place of none.  The
-    list is empty if noise would hide them all.
+    The tables whose weaker pair gains most come first.  Tables that no wished set contains are left out first, and then
+    tables that noise would hide.
 
     Parameters
     ----------
@@ -65,7 +66,7 @@ def triples(
     persons
         Number of persons.
     noise
-        Noise stddev of a cell, in persons, if so many tables share their budget.
+        Function of a number of tables: the noise stddev of a cell, in persons, if they share their budget.
     """
     found: list[tuple[float, PersonTable]] = []
     some = [i for i, a in enumerate(pairs) if a.kind in SCORED]
@@ -133,8 +134,9 @@ def pair_of_others(
 ) -> tuple[PersonTable, FloatArray, float] | None:
     """Return the table of a measured triple's two other attributes, which is a margin of it, at no cost.
 
-    The law of the triple's attribute, given the two others, cannot mend how these go together.  ``None`` if neither of
-    the two is an attribute of the row, or one is of the row before: the table of the two would count other rows.
+    The law of the triple's attribute, given the two others, cannot correct the relation of these two in the model; this
+    table can.  ``None`` if neither of the two is an attribute of the row, or one is of the row before: the table of the
+    two would count other rows.
 
     Parameters
     ----------

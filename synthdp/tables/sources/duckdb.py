@@ -287,7 +287,7 @@ def _key(value: float) -> int:
 
 
 def _real(key: int) -> float:
-    """Return the float that `_key` turned into this integer."""
+    """Return the float of an integer key: the inverse of `_key`, by which a bisection over integers finds floats."""
     return float(np.int64(abs(key)).view(np.float64)) * (1.0 if key >= 0 else -1.0)
 
 

@@ -245,7 +245,7 @@ class DbapiLink:
                 self._ends()
 
     def _fetched(self, cursor: Any, query: str) -> Iterator[Sequence[Any]]:
-        """Yield a query's rows in blocks, the last of them empty.
+        """Yield a query's rows in blocks, then an empty block, so that a query without rows has a block too.
 
         PostgreSQL is read by a server-side cursor; its driver would otherwise hold all rows in memory.
         """

@@ -179,7 +179,11 @@ class ListCoefficients(ListStatistic):
 
     @property
     def bounds(self) -> RecordBounds:
-        """Return the sensitivity: the largest norms of any output pattern, and twice these for a replaced row."""
+        """Return the sensitivity: the largest norms of a list's coefficients, and twice these for a replaced row.
+
+        Signs aside, the coefficients depend on the outputs of the list's r rules and on its default answer alone.  So
+        a maximum over all 2^(r+1) patterns of these outputs, for each r, covers every list.
+        """
         largest = reduce(Norms.either, (column_norms(table.T) for table in self.whole[: self.m + 1]))
         rows = Norms.within(1, self.row_scale)
         return RecordBounds(largest.plus(rows), largest.times(2))
