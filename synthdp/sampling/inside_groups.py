@@ -35,6 +35,10 @@ MOST_COLUMNS, WORK = 32, 3_000_000
 """Most columns that are reordered together, and most scores (rows times columns) that are drawn, which takes about a
 second.  The columns with the largest loss of correlation are chosen.  A safety limit of time."""
 
+FEWEST_ROWS = math.ceil(1 / LEAST_LOST**2)
+"""Fewest rows from which correlations of bins are estimated: the standard error of a correlation is then `LEAST_LOST`.
+Derived.  A smaller sample would find relations by chance, and its rows would follow them."""
+
 LARGEST = 0.995
 """Largest absolute correlation of two latent scores; correlations are searched up to it, since the series converges
 slowly near 1. A numerical tolerance."""
@@ -86,7 +90,12 @@ class Scores(NamedTuple):
 
 
 def dealt_out(
-    refinements: Sequence[Refinement], codes: Codes, indices: Sequence[GridIndices], rng: Generator
+    refinements: Sequence[Refinement],
+    codes: Codes,
+    indices: Sequence[GridIndices],
+    rng: Generator,
+    *,
+    learned_from: Codes | None = None,
 ) -> dict[int, GridIndices]:
     """Return the grid points of rows, permuted within bins so that numeric columns are correlated inside the bins too.
 
@@ -102,15 +111,19 @@ def dealt_out(
         For each column, the (n,) grid points of the rows.
     rng
         Source of the scores.
+    learned_from
+        (m, d) coarse bins of rows of the same distribution, among them all of ``codes``, from which the distribution of
+        the scores is estimated.  By default ``codes``.
 
     Returns
     -------
     By position of the column, the (n,) grid points of the columns that changed.
     """
-    found = ((j, _scores(refinement, codes[:, j])) for j, refinement in enumerate(refinements))
+    rows = codes if learned_from is None else learned_from
+    found = ((j, _scores(refinement, rows[:, j])) for j, refinement in enumerate(refinements))
     scores = {j: score for j, score in found if score is not None}
     most = min(MOST_COLUMNS, WORK // max(len(codes), 1))
-    some, correlations = _related(scores, refinements, codes[:ROWS], most=most)
+    some, correlations = _related(scores, refinements, rows[:ROWS], most=most)
     shown = np.array([scores[j].shown for j in some])
     # A column's mean score in a group stands for its score until that is drawn: it varies, and with others, so much less.
     covariances = correlations * np.outer(shown, shown)

@@ -27,7 +27,7 @@ from synthdp.parallel import in_order, workers_for
 from synthdp.randomness import Generator, RandomState, generator
 from synthdp.sampling.balanced import MOST_BALANCE, Inside, balanced_inside
 from synthdp.sampling.exact_tables import ExactTable, moved_to_tables
-from synthdp.sampling.inside_groups import dealt_out
+from synthdp.sampling.inside_groups import FEWEST_ROWS, dealt_out
 from synthdp.sampling.structural_zeros import obeying, rules_between, structural_zeros
 from synthdp.schema.column import Fresh
 from synthdp.schema.schema import Schema
@@ -413,7 +413,12 @@ class SyntheticModel:
             return self._points(j, cells[:, j], own, mask)
 
         drawn = list(in_order(indices_of, range(len(self.domain)), workers=workers_for(rows)))
-        for j, dealt in dealt_out(self.refinements, codes, drawn, rng).items():
+        if 0 < rows < FEWEST_ROWS:
+            more = self.distribution.sample(FEWEST_ROWS - rows, rng, given=evidence or None)
+            learned_from = np.concatenate([codes, more])
+        else:
+            learned_from = codes
+        for j, dealt in dealt_out(self.refinements, codes, drawn, rng, learned_from=learned_from).items():
             drawn[j] = dealt
         indices = dict(zip(self.domain.names, drawn, strict=True))
         rules = rules_of(self.schema)
