@@ -26,7 +26,7 @@ from metrics import marginal_error
 
 import synthdp as sd
 from synthdp.data import adult, adult_schema
-from synthdp.distribution.protocol import Distribution
+from synthdp.distribution.distribution import Distribution
 from synthdp.fit.explicit import l1_program, problem as fit_problem
 from synthdp.fit.explicit.l1_program import L1Program
 from synthdp.fit.explicit.problem import FitProblem

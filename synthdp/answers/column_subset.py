@@ -16,7 +16,7 @@ from synthdp.answers.direct import GLSEstimates, ScreenedDistances
 from synthdp.answers.leaves import FineBinCounts
 from synthdp.arrays import Clique, Codes, FloatArray, Table
 from synthdp.distribution.components import Components
-from synthdp.distribution.protocol import Distribution, Evidence
+from synthdp.distribution.distribution import Distribution, Evidence
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
 from synthdp.fit.moment_matching import NoisyProducts

@@ -12,7 +12,7 @@ import numpy as np
 from synthdp.answers.answer import answer_engine
 from synthdp.answers.bootstrap import Bootstrap
 from synthdp.arrays import Clique, Codes, FloatArray
-from synthdp.distribution.protocol import systematic_counts
+from synthdp.distribution.distribution import systematic_counts
 from synthdp.measurements import Measurements
 from synthdp.queries.contingency import cell_index, table_size
 from synthdp.randomness import Generator, generator

@@ -9,7 +9,7 @@ import numpy as np
 
 from synthdp.arrays import Clique, Codes, FloatArray, Table, frozen
 from synthdp.codec import file_form
-from synthdp.distribution.protocol import (
+from synthdp.distribution.distribution import (
     Distribution,
     Evidence,
     ImpossibleEvidenceError,

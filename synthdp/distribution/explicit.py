@@ -11,7 +11,7 @@ import numpy as np
 
 from synthdp.arrays import Clique, Codes, Table, Weights, frozen
 from synthdp.codec import file_form
-from synthdp.distribution.protocol import (
+from synthdp.distribution.distribution import (
     Evidence,
     check_evidence,
     check_rows,

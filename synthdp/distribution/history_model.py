@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from synthdp.arrays import BoolArray, FloatArray, IntArray
-from synthdp.distribution.protocol import ImpossibleEvidenceError
+from synthdp.distribution.distribution import ImpossibleEvidenceError
 from synthdp.domain.histories import Layout, Order
 from synthdp.domain.history_rules import Among, Barrier, DaysToHeaps, barriers_of, days_to_heaps, open_cells
 from synthdp.errors import InternalError

@@ -15,8 +15,7 @@ import numpy as np
 
 from synthdp.arrays import Clique, Codes, FloatArray, Table, frozen
 from synthdp.codec import DocumentSource, Store, file_form
-from synthdp.distribution.junction_tree import JunctionTree, SubTable
-from synthdp.distribution.protocol import (
+from synthdp.distribution.distribution import (
     Evidence,
     check_evidence,
     check_rows,
@@ -24,6 +23,7 @@ from synthdp.distribution.protocol import (
     draw_within_groups,
     impossible,
 )
+from synthdp.distribution.junction_tree import JunctionTree, SubTable
 from synthdp.errors import InternalError, ParameterError
 from synthdp.queries.contingency import Shape, cell_index, check_clique, table_size
 from synthdp.randomness import Generator

@@ -26,7 +26,7 @@ from synthdp.errors import (
     tell_of_budget,
 )
 from synthdp.figures import in_figures
-from synthdp.mechanisms.protocol import NO_RELATION, TableMechanism
+from synthdp.mechanisms.mechanism import NO_RELATION, TableMechanism
 from synthdp.privacy.calibration import calibrate
 from synthdp.privacy.loss import PrivacyLoss, PureDP
 from synthdp.queries.norms import Norms

@@ -40,6 +40,7 @@ from synthdp.estimators.findings import (
     warn_of_misfits,
     warn_of_undiscovered,
 )
+from synthdp.mechanisms.mechanism import HasPrivacyCost, TableMechanism
 from synthdp.mechanisms.named import mechanism_given, table_mechanism_named
 from synthdp.mechanisms.preflight import (
     account_of,
@@ -51,7 +52,6 @@ from synthdp.mechanisms.preflight import (
     say,
     takes,
 )
-from synthdp.mechanisms.protocol import HasPrivacyCost, TableMechanism
 from synthdp.mechanisms.survey_weights import check_weights, measure_weights, weight_notes, weights_of, with_weight
 from synthdp.privacy.loss import LARGE_EPSILON, PrivacyLoss, loss_of
 from synthdp.privacy.neighbors import neighbors_named

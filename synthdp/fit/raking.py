@@ -14,9 +14,9 @@ import numpy as np
 
 from synthdp.arrays import AnyArray, BoolArray, Clique, Codes, FloatArray, IntArray
 from synthdp.checks import check_number, check_whole
+from synthdp.distribution.distribution import Distribution
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.markov_random_field import Graphical
-from synthdp.distribution.protocol import Distribution
 from synthdp.fit.consistency import centred
 from synthdp.fit.max_entropy import MaxEntropy
 from synthdp.fit.moment_matching import MomentMatching, NoisyProducts

@@ -10,8 +10,8 @@ from synthdp.curator import Curator
 from synthdp.mechanisms.adaptive.adaptive_marginals import AdaptiveMarginals
 from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.column_histograms import OneWayTree
+from synthdp.mechanisms.mechanism import HasPrivacyCost, Mechanism
 from synthdp.mechanisms.preflight import salvaged
-from synthdp.mechanisms.protocol import HasPrivacyCost, Mechanism
 from synthdp.mechanisms.public_hooks import NothingPublic, Public
 from synthdp.mechanisms.row_count import count_rows
 from synthdp.mechanisms.workload import Workload, WorkloadSpec

@@ -16,7 +16,7 @@ from synthdp.distribution.explicit import Explicit
 from synthdp.domain.domain import Domain, check_size, releasable_domain
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements
-from synthdp.mechanisms.protocol import part_of
+from synthdp.mechanisms.mechanism import part_of
 from synthdp.mechanisms.workload import WorkloadSpec, asked_of_names, check_domain, marginals_on
 from synthdp.queries.protocol import LinearQueries, SparseFeatures
 from synthdp.sampling.structural_zeros import structural_zeros

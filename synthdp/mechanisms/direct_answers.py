@@ -18,7 +18,7 @@ from synthdp.codec import check_saved, file_form
 from synthdp.curator import Curator
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements, NoiseLaw
-from synthdp.mechanisms.protocol import HasPrivacyCost
+from synthdp.mechanisms.mechanism import HasPrivacyCost
 from synthdp.mechanisms.workload import WorkloadSpec, asked_of_names, check_domain, queries_of
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP, Remaining, Spend
 from synthdp.privacy.neighbors import Adjacency

@@ -38,8 +38,8 @@ from synthdp.mechanisms.column_groups import coarse_table, coarsen_columns
 from synthdp.mechanisms.column_histograms import OneWayTree
 from synthdp.mechanisms.column_tree import OneWay
 from synthdp.mechanisms.l1_pairs import NoisyAverages, tables_of_products
+from synthdp.mechanisms.mechanism import HasPrivacyCost
 from synthdp.mechanisms.preflight import check_tables, salvaged
-from synthdp.mechanisms.protocol import HasPrivacyCost
 from synthdp.mechanisms.row_count import count_rows_from
 from synthdp.mechanisms.workload import Workload, WorkloadSpec, workload_of
 from synthdp.privacy.budget import COUNT_SHARE

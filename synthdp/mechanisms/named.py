@@ -16,7 +16,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from synthdp.errors import ParameterError, SolverUnavailableError
 from synthdp.mechanisms.column_histograms import OneWayTree
-from synthdp.mechanisms.protocol import Mechanism, TableMechanism
+from synthdp.mechanisms.mechanism import Mechanism, TableMechanism
 from synthdp.privacy.loss import Remaining
 from synthdp.progress import ProgressCallback, silent
 from synthdp.registered import MECHANISMS, extensions, found_at, mechanisms

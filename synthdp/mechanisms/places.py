@@ -13,8 +13,8 @@ import numpy as np
 
 from synthdp.arrays import BoolArray, Clique, FloatArray, IntArray
 from synthdp.curator import Curator
+from synthdp.distribution.distribution import Distribution
 from synthdp.distribution.junction_tree import TreePlanner
-from synthdp.distribution.protocol import Distribution
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError

@@ -15,7 +15,7 @@ from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
 from synthdp.errors import DiscoveryError, SalvageWarning, SynthDPError, tell_of_budget
 from synthdp.measurements import Measurements
-from synthdp.mechanisms.protocol import TableMechanism
+from synthdp.mechanisms.mechanism import TableMechanism
 from synthdp.mechanisms.survey_weights import weights_of
 from synthdp.privacy.budget import COUNT_SHARE, EarlyEnds
 from synthdp.privacy.calibration import THRESHOLDS_SHARE

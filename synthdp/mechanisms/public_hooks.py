@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence, Set as AbstractSet
 from dataclasses import dataclass
 from typing import Protocol
 
-from synthdp.distribution.protocol import Distribution
+from synthdp.distribution.distribution import Distribution
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.column_tree import OneWay
 from synthdp.randomness import Generator

@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from synthdp.arrays import BoolArray, Clique, Codes, FloatArray, IntArray
+from synthdp.distribution.distribution import Distribution
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.junction_tree import TreePlanner
-from synthdp.distribution.protocol import Distribution
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
 from synthdp.domain.public_rows import UNKNOWN, PublicRows, PublicTotals

@@ -21,7 +21,7 @@ from synthdp.arrays import FloatArray, IntArray
 from synthdp.curator import Curator
 from synthdp.domain.public_rows import PublicRows
 from synthdp.measurements import Measurements, Noise, NoiseLaw, row_counts
-from synthdp.mechanisms.protocol import TableMechanism
+from synthdp.mechanisms.mechanism import TableMechanism
 from synthdp.mechanisms.series_refit import Refit
 from synthdp.privacy.calibration import LEAST_SIGMA
 from synthdp.privacy.loss import GaussianDP

@@ -15,8 +15,8 @@ import numpy as np
 from synthdp.answers.direct import GLSEstimates
 from synthdp.arrays import MEAN_ABS, BoolArray, Clique, FloatArray
 from synthdp.distribution.components import Components
+from synthdp.distribution.distribution import Distribution
 from synthdp.distribution.junction_tree import TreePlanner
-from synthdp.distribution.protocol import Distribution
 from synthdp.domain.public_rows import PublicRows
 from synthdp.domain.refinement import Refinement
 from synthdp.fit.consistency import centred

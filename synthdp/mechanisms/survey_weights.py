@@ -19,7 +19,7 @@ from synthdp.domain.domain import Domain, axis_of
 from synthdp.errors import ParameterError, SalvageWarning, SchemaError
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.allocation import BudgetAllocation
-from synthdp.mechanisms.protocol import TableMechanism
+from synthdp.mechanisms.mechanism import TableMechanism
 from synthdp.privacy.budget import COUNT_SHARE
 from synthdp.queries.marginals import one_ways
 from synthdp.queries.protocol import Statistic

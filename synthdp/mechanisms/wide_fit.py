@@ -12,9 +12,9 @@ import numpy as np
 
 from synthdp.arrays import MEAN_ABS, BoolArray, Clique
 from synthdp.distribution.components import Components, Product
+from synthdp.distribution.distribution import Distribution
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.markov_random_field import Graphical
-from synthdp.distribution.protocol import Distribution
 from synthdp.fit.max_entropy import MODEL_SWEEPS, MaxEntropy
 from synthdp.fit.out_of_domain import OutOfDomain
 from synthdp.fit.raking import FEWEST_PARTICLES, MOST_SWEEPS, Particles

@@ -14,7 +14,7 @@ from synthdp.arrays import Clique
 from synthdp.codec import check_saved
 from synthdp.domain.domain import Domain, axis_of
 from synthdp.errors import ParameterError
-from synthdp.mechanisms.protocol import check_declared, part_of
+from synthdp.mechanisms.mechanism import check_declared, part_of
 from synthdp.queries.marginals import Marginals, all_cliques
 from synthdp.queries.protocol import LinearQueries
 from synthdp.schema.schema import Schema

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from synthdp.mechanisms.protocol import TableMechanism
+from synthdp.mechanisms.mechanism import TableMechanism
 from synthdp.mechanisms.series_asked import stages_of
 from synthdp.planning.dry_run import plan
 from synthdp.planning.plan import Plan

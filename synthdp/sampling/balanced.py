@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from synthdp.arrays import AnyArray, BoolArray, Clique, Codes, IntArray, narrow
-from synthdp.distribution.protocol import Distribution, Evidence
+from synthdp.distribution.distribution import Distribution, Evidence
 from synthdp.randomness import Generator
 
 FEWEST_AT_ONCE, MOST_AT_ONCE = 4, 64

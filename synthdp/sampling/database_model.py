@@ -17,8 +17,8 @@ import numpy as np
 
 from synthdp.arrays import AnyArray, BoolArray, FloatArray, GridIndices, IntArray
 from synthdp.checks import check_memory, whole
+from synthdp.distribution.distribution import ImpossibleEvidenceError
 from synthdp.distribution.history_model import Histories
-from synthdp.distribution.protocol import ImpossibleEvidenceError
 from synthdp.domain.encoder import RawColumn, decode, encode, fresh_labels, rows_of, together
 from synthdp.domain.fresh_keys import check_enough_keys
 from synthdp.domain.histories import Layout, Order

@@ -8,7 +8,7 @@ from typing import Any
 
 from synthdp.arrays import AnyArray
 from synthdp.codec import DocumentSource, Store, file_form, read_schema
-from synthdp.distribution.protocol import Distribution
+from synthdp.distribution.distribution import Distribution
 from synthdp.domain.domain import Domain
 from synthdp.domain.refinement import Refinement
 from synthdp.errors import FormatError

@@ -10,9 +10,9 @@ import numpy as np
 
 from synthdp.arrays import BoolArray
 from synthdp.distribution.components import Components, Product
+from synthdp.distribution.distribution import Distribution
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.markov_random_field import Graphical
-from synthdp.distribution.protocol import Distribution
 from synthdp.domain.refinement import Refinement
 from synthdp.errors import ParameterError
 from synthdp.sampling.synthetic_model import SyntheticModel

@@ -12,8 +12,8 @@ import numpy as np
 
 from synthdp.arrays import AnyArray, BoolArray, Codes, FloatArray, GridIndices, IntArray
 from synthdp.checks import check_memory, check_number, check_one_of, whole
+from synthdp.distribution.distribution import Distribution, ImpossibleEvidenceError, draw_within_groups
 from synthdp.distribution.explicit import Explicit
-from synthdp.distribution.protocol import Distribution, ImpossibleEvidenceError, draw_within_groups
 from synthdp.domain.derive import followed, leading_to
 from synthdp.domain.domain import Domain
 from synthdp.domain.encoder import Numbers, RawColumn, decode, fresh_labels

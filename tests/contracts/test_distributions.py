@@ -7,10 +7,10 @@ import pytest
 from joint_tables import all_rows, joint_table, margin
 
 from synthdp.distribution.components import Components, Product
+from synthdp.distribution.distribution import Distribution
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.junction_tree import junction_tree
 from synthdp.distribution.markov_random_field import Graphical
-from synthdp.distribution.protocol import Distribution
 from synthdp.errors import ParameterError
 from synthdp.queries.contingency import contingency
 

@@ -26,7 +26,7 @@ from sklearn.tree import DecisionTreeClassifier
 import synthdp as sd
 from synthdp.cli.main import main
 from synthdp.errors import NOTHING_SPENT, budget_told
-from synthdp.mechanisms.protocol import TableMechanism
+from synthdp.mechanisms.mechanism import TableMechanism
 from synthdp.tables.sources.sql import SqlSource
 
 TOLD = re.compile(rf"\b(?:SALVAGED|{'|'.join(kind.__name__ for kind in KINDS)})\b")

@@ -18,8 +18,8 @@ import numpy as np
 from synthdp.arrays import Clique
 from synthdp.checks import check_number, check_share, check_whole
 from synthdp.curator import Curator
+from synthdp.distribution.distribution import Distribution
 from synthdp.distribution.explicit import Explicit
-from synthdp.distribution.protocol import Distribution
 from synthdp.fit.consistency import gls_total
 from synthdp.fit.listed_entropy import ListedEntropy
 from synthdp.fit.max_entropy import MODEL_SWEEPS, MaxEntropy
@@ -44,8 +44,8 @@ from synthdp.mechanisms.column_histograms import OneWayTree, one_way_share
 from synthdp.mechanisms.column_rounding import measure_roundness
 from synthdp.mechanisms.column_shapes import with_declared_shapes
 from synthdp.mechanisms.column_tree import OneWay
+from synthdp.mechanisms.mechanism import HasPrivacyCost
 from synthdp.mechanisms.preflight import check_tables, first_that_works, last_of, salvaged
-from synthdp.mechanisms.protocol import HasPrivacyCost
 from synthdp.mechanisms.public_hooks import NothingPublic, Public
 from synthdp.mechanisms.row_count import RowCount, count_rows_from
 from synthdp.mechanisms.workload import Workload, WorkloadSpec, weighted_too, workload_of

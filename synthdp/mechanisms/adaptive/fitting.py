@@ -11,9 +11,9 @@ from dataclasses import replace
 import numpy as np
 
 from synthdp.arrays import BoolArray, Clique
+from synthdp.distribution.distribution import Distribution
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.markov_random_field import Graphical
-from synthdp.distribution.protocol import Distribution
 from synthdp.fit.consistency import GLSEffects
 from synthdp.fit.listed_entropy import ListedEntropy
 from synthdp.fit.max_entropy import MaxEntropy

@@ -21,7 +21,7 @@ from synthdp.mechanisms.adaptive.shares import ONE_WAYS_KNOWN, signal
 from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.column_groups import coarse_table, coarsen_columns
 from synthdp.mechanisms.column_tree import OneWay
-from synthdp.mechanisms.protocol import NO_RELATION
+from synthdp.mechanisms.mechanism import NO_RELATION
 from synthdp.queries.contingency import NoisyTable, project_to_simplex
 from synthdp.sampling.structural_zeros import structural_zeros
 from synthdp.schema.schema import Schema

@@ -26,8 +26,8 @@ from synthdp.fit.person_shrinkage import towards
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.column_histograms import one_way_share
+from synthdp.mechanisms.mechanism import HasPrivacyCost
 from synthdp.mechanisms.preflight import first_that_works, last_of, salvaged
-from synthdp.mechanisms.protocol import HasPrivacyCost
 from synthdp.mechanisms.related.asked_tables import (
     Counted,
     count_groupings,

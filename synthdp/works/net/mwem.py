@@ -21,8 +21,8 @@ from synthdp.errors import ParameterError
 from synthdp.fit.out_of_domain import OutOfDomain
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.cell_model import CellModel, check_listed
+from synthdp.mechanisms.mechanism import HasPrivacyCost, left_out
 from synthdp.mechanisms.preflight import salvaged
-from synthdp.mechanisms.protocol import HasPrivacyCost, left_out
 from synthdp.mechanisms.workload import WorkloadSpec, tables_of
 from synthdp.privacy.loss import ZCDP, Remaining, Spend
 from synthdp.queries.distances import MarginalDistances, Score

@@ -18,8 +18,8 @@ from synthdp.curator import Curator
 from synthdp.domain.domain import universe, universe_size
 from synthdp.errors import ParameterError
 from synthdp.mechanisms.cell_model import CellModel, check_listed
+from synthdp.mechanisms.mechanism import HasPrivacyCost, left_out
 from synthdp.mechanisms.preflight import salvaged
-from synthdp.mechanisms.protocol import HasPrivacyCost, left_out
 from synthdp.mechanisms.workload import WorkloadSpec, queries_of
 from synthdp.privacy.calibration import SelectionLaw, plan_selection
 from synthdp.privacy.loss import ApproxDP, Remaining, Spend

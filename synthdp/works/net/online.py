@@ -20,7 +20,7 @@ from synthdp.domain.domain import Domain, check_size, universe
 from synthdp.errors import ParameterError
 from synthdp.mechanisms.cell_model import CellModel
 from synthdp.mechanisms.iterative import IterativeConstruction, interact
-from synthdp.mechanisms.protocol import HasPrivacyCost, left_out, part_of
+from synthdp.mechanisms.mechanism import HasPrivacyCost, left_out, part_of
 from synthdp.mechanisms.workload import WorkloadSpec, domain_named, marginals_on
 from synthdp.privacy.above_threshold import AboveThresholdPlan, plan_watch
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP, Remaining, Spend

@@ -18,8 +18,8 @@ from synthdp.curator import Curator
 from synthdp.domain.domain import Domain, check_size, universe_size
 from synthdp.errors import ParameterError
 from synthdp.mechanisms.cell_model import CellModel
+from synthdp.mechanisms.mechanism import HasPrivacyCost
 from synthdp.mechanisms.preflight import salvaged
-from synthdp.mechanisms.protocol import HasPrivacyCost
 from synthdp.mechanisms.workload import WorkloadSpec, domain_named
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.queries.protocol import LinearQueries

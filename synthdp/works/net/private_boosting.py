@@ -24,8 +24,8 @@ from synthdp.domain.domain import universe
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.cell_model import CellModel, check_listed
+from synthdp.mechanisms.mechanism import HasPrivacyCost, left_out
 from synthdp.mechanisms.preflight import salvaged
-from synthdp.mechanisms.protocol import HasPrivacyCost, left_out
 from synthdp.mechanisms.workload import WorkloadSpec, queries_of
 from synthdp.privacy.loss import ZCDP, PrivacyLoss, Remaining, Spend
 from synthdp.queries.distances import Score

@@ -24,7 +24,7 @@ from synthdp.domain.domain import domain_of
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.estimate import Estimate
-from synthdp.mechanisms.protocol import HasPrivacyCost
+from synthdp.mechanisms.mechanism import HasPrivacyCost
 from synthdp.privacy.budget import COUNT_SHARE
 from synthdp.privacy.calibration import calibrate
 from synthdp.privacy.loss import PrivacyLoss, Remaining, Spend

@@ -28,8 +28,8 @@ from synthdp.fit.explicit.solver import FitResult
 from synthdp.fit.out_of_domain import OutOfDomain
 from synthdp.measurements import Measurements, NoiseLaw
 from synthdp.mechanisms.cell_model import CellModel, check_listed
+from synthdp.mechanisms.mechanism import HasPrivacyCost, left_out
 from synthdp.mechanisms.preflight import salvaged
-from synthdp.mechanisms.protocol import HasPrivacyCost, left_out
 from synthdp.mechanisms.workload import WorkloadSpec, marginals_on, tables_of
 from synthdp.privacy.budget import COUNT_SHARE
 from synthdp.privacy.loss import ApproxDP, Remaining, Spend

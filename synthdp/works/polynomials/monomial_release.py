@@ -25,7 +25,7 @@ from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements, NoiseLaw
 from synthdp.mechanisms.estimate import Estimate
-from synthdp.mechanisms.protocol import HasPrivacyCost
+from synthdp.mechanisms.mechanism import HasPrivacyCost
 from synthdp.mechanisms.workload import asked_of_names
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.queries.linear import LinearFamily

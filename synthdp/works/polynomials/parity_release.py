@@ -18,7 +18,7 @@ from synthdp.checks import check_one_of, whole
 from synthdp.curator import Curator
 from synthdp.errors import ParameterError
 from synthdp.measurements import NoiseLaw
-from synthdp.mechanisms.protocol import HasPrivacyCost, check_declared, left_out, part_of
+from synthdp.mechanisms.mechanism import HasPrivacyCost, check_declared, left_out, part_of
 from synthdp.privacy.calibration import calibrate
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP, Remaining, Spend
 from synthdp.privacy.neighbors import Adjacency

@@ -21,7 +21,7 @@ from synthdp.curator import Curator
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements, NoiseLaw
 from synthdp.mechanisms.estimate import Estimate
-from synthdp.mechanisms.protocol import HasPrivacyCost
+from synthdp.mechanisms.mechanism import HasPrivacyCost
 from synthdp.mechanisms.row_count import row_total
 from synthdp.privacy.loss import ApproxDP, Remaining, Spend
 from synthdp.queries.linear import Total

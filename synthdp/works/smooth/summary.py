@@ -17,7 +17,7 @@ from synthdp.checks import check_one_of, check_share, check_whole
 from synthdp.curator import Curator
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements, NoiseLaw
-from synthdp.mechanisms.protocol import HasPrivacyCost
+from synthdp.mechanisms.mechanism import HasPrivacyCost
 from synthdp.mechanisms.row_count import RowCount, count_rows
 from synthdp.privacy.loss import PrivacyLoss, PureDP, Remaining, Spend
 from synthdp.queries.linear import Total

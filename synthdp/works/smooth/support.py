@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from synthdp.arrays import Answers, Codes, FloatArray
+from synthdp.distribution.distribution import Distribution
 from synthdp.distribution.explicit import Explicit
-from synthdp.distribution.protocol import Distribution
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain, axis_of
 from synthdp.errors import ParameterError

@@ -15,8 +15,8 @@ from synthdp.domain.grid import MAX_POINTS
 from synthdp.errors import ParameterError
 from synthdp.fit.explicit.registry import AUTO, ready, solver_named
 from synthdp.measurements import NoiseLaw
+from synthdp.mechanisms.mechanism import HasPrivacyCost, left_out, part_of
 from synthdp.mechanisms.preflight import salvaged
-from synthdp.mechanisms.protocol import HasPrivacyCost, left_out, part_of
 from synthdp.mechanisms.row_count import RowCount, count_rows
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.queries.linear import Total

@@ -19,7 +19,7 @@ from synthdp.checks import check_number, check_one_of, check_share, whole
 from synthdp.codec import ADDED, file_form
 from synthdp.curator import Curator
 from synthdp.measurements import Measurements
-from synthdp.mechanisms.protocol import HasPrivacyCost
+from synthdp.mechanisms.mechanism import HasPrivacyCost
 from synthdp.mechanisms.row_count import row_total
 from synthdp.privacy.calibration import calibrate
 from synthdp.privacy.key_histogram import KeyCounts

@@ -15,7 +15,7 @@ import numpy as np
 from synthdp.checks import check_share, check_whole
 from synthdp.curator import Curator
 from synthdp.errors import MechanismFailure, ParameterError
-from synthdp.mechanisms.protocol import HasPrivacyCost
+from synthdp.mechanisms.mechanism import HasPrivacyCost
 from synthdp.mechanisms.row_count import row_total
 from synthdp.mechanisms.workload import WorkloadSpec, sparse_queries_of
 from synthdp.privacy.loss import ZCDP, ApproxDP, Remaining, Spend

@@ -19,7 +19,7 @@ from synthdp.checks import check_one_of, check_share, whole
 from synthdp.curator import Curator
 from synthdp.errors import FormatError, ParameterError, SynthDPError
 from synthdp.mechanisms.iterative import interact
-from synthdp.mechanisms.protocol import HasPrivacyCost
+from synthdp.mechanisms.mechanism import HasPrivacyCost
 from synthdp.mechanisms.row_count import row_total
 from synthdp.privacy.above_threshold import AboveThresholdAnswer
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, Remaining, Spend, from_document, to_document

@@ -17,7 +17,7 @@ from synthdp.checks import check_share
 from synthdp.codec import ADDED, file_form
 from synthdp.curator import Curator
 from synthdp.measurements import Measurements
-from synthdp.mechanisms.protocol import HasPrivacyCost
+from synthdp.mechanisms.mechanism import HasPrivacyCost
 from synthdp.mechanisms.row_count import row_total
 from synthdp.privacy.key_histogram import KeyCounts, plan_histogram
 from synthdp.privacy.loss import ApproxDP, Remaining, Spend

@@ -13,8 +13,8 @@ from synthdp.answers.column_subset import ColumnSubset, nearest_columns, of_colu
 from synthdp.answers.direct import GLSEstimates
 from synthdp.answers.refitted_points import refitted
 from synthdp.distribution.components import Components
+from synthdp.distribution.distribution import Distribution
 from synthdp.distribution.explicit import Explicit
-from synthdp.distribution.protocol import Distribution
 from synthdp.mechanisms.adaptive.adaptive_marginals import AdaptiveMarginals
 from synthdp.queries.contingency import contingency
 from synthdp.randomness import generator

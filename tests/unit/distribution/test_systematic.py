@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from synthdp.distribution.protocol import draw_within_groups, systematic_counts
+from synthdp.distribution.distribution import draw_within_groups, systematic_counts
 
 
 @st.composite
