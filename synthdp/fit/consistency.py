@@ -1,7 +1,7 @@
 """Makes noisy tables agree: the exact generalised least squares estimate of all of them at once.
 
-It is the first step of a fit, before `max_entropy`.  The estimate is linear in the noisy counts; counts may be
-negative.
+This estimate is the first step of a fit, before `max_entropy`.  The estimate is linear in the noisy counts; counts may
+be negative.
 """
 
 from __future__ import annotations
@@ -220,7 +220,7 @@ def gls_total(tables: Iterable[NoisyTable]) -> tuple[float, float]:
 def _effect(table: FloatArray, clique: Clique, part: Clique) -> FloatArray:
     """Return the main effect or interaction of ``part`` in a shaped table of ``clique``, shaped by the part's columns.
 
-    It is the margin on ``part``, centred along every axis; `gls_effects` averages it over tables.
+    The effect is the margin on ``part``, centred along every axis; `gls_effects` averages effects over tables.
     """
     margin: FloatArray = table.sum(axis=tuple(axis for axis, a in enumerate(clique) if a not in part))
     return centred(margin)

@@ -162,7 +162,7 @@ def _persistence(one: Conditional, targets: Sequence[Target]) -> float:
     autoregression): by 1 + r - r^t in the t-th, so by less than 1 + r however many rows there are.  Without this the fit
     would step past the margin by more than it was off, and swing.
 
-    A table of equal values does not say r, and 1 is taken, its bound.
+    A table of equal values does not determine r, so 1, the bound of r, is taken.
     """
     if any(f.table.kind is Kind.STAY for f in one.factors):
         return 1.0
@@ -187,8 +187,8 @@ def _likeness(one: Conditional, targets: Sequence[Target], kind: Kind) -> float:
 def _move_of_base(wanted: FloatArray, now: FloatArray, *, step: float) -> FloatArray:
     """Return the change of an attribute's base logarithms that moves counts ``now`` towards ``wanted``.
 
-    All are (1 or groups of periods, cells).  It is ``step`` times the logarithm of the ratio, with 1 person added to
-    each.  Only shares matter: ``now`` is first scaled to the totals of ``wanted``, period by period.
+    All are (1 or groups of periods, cells).  The change is ``step`` times the logarithm of ``wanted`` / ``now``, with 1
+    person added to both.  Only shares matter: ``now`` is first scaled to the totals of ``wanted``, period by period.
     """
     now = now * (wanted.sum(axis=1) / np.maximum(now.sum(axis=1), 1e-9))[:, None]
     return np.asarray(step * np.clip(np.log((wanted + 1) / (now + 1)), -MOST_STEP, MOST_STEP))
@@ -199,8 +199,8 @@ def _move(
 ) -> FloatArray:
     """Return the change of a factor's logarithms, (cells,), that moves its expected table ``now`` towards its target.
 
-    It is ``step`` times the logarithm of the ratio. To both a fifth of the noise is added, and at least a person, so
-    that differences within the noise move little. ``scale`` is persons drawn per person of the tables.
+    The change is ``step`` times the logarithm of target / ``now``.  To both a fifth of the noise is added, and at least
+    a person, so that differences within the noise move little. ``scale`` is persons drawn per person of the tables.
 
     The law of an attribute cannot change how many rows have each value of the attributes that it is given.  So for each
     of these the target is first scaled to the rows that are expected; else a target with more of them would raise all

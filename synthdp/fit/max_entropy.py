@@ -33,7 +33,7 @@ Potentials = dict[Clique, FloatArray]
 
 MODEL_SWEEPS = 8
 """Most passes over all tables when a junction tree is fitted only to draw rows from it, for scores or for a further
-fit.  A tolerance: an exact fit would change neither visibly."""
+fit.  A tolerance: an exact fit would change neither the scores nor the further fit visibly."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -206,7 +206,7 @@ class _Fit:
     def _step(self, i: int, table: _HeldTable) -> float:
         """Fit one table's potential exactly at node ``i``, update the node, and return how far the table moved.
 
-        That is the sum of absolute changes of its counts, as a fraction of all rows.
+        The result is the sum of absolute changes of its counts, as a fraction of all rows.
         """
         belief = self.beliefs[i]
         expected = table.inside.margin(belief)

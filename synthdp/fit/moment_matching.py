@@ -32,11 +32,11 @@ class NoisyProducts:
     queries
         The products, over the axes of ``columns``.
     columns
-        Their positions among all columns.
+        Positions of the scored columns among all columns.
     means
         (queries.k,) noisy means over the rows.
     stddev
-        Standard deviation of their noise.
+        Standard deviation of the noise of a mean.
     """
 
     queries: Products

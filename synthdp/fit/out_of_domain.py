@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from synthdp.queries.trigonometric import TensorBasis, Term
 
 MIN_IN_DOMAIN = 0.02
-"""Smallest fraction of rows that is assumed to be in domain.  A safety limit: so noise is scaled up at most 50 times.
+"""Smallest fraction of rows that is assumed to be in domain.  A safety limit: counts in domain are divided by this
+fraction, so noise is scaled up at most 50 times.
 """
 
 
@@ -189,8 +190,8 @@ class OutOfDomain:
     def rows_in_domain(self, table: NoisyTable, columns: Clique) -> float:
         """Return the number of rows in domain in some columns of a table, by inclusion and exclusion.
 
-        So only the few noisy out-of-domain cells are added up.  It is kept within what the columns' own numbers allow,
-        and at least `MIN_IN_DOMAIN` of the total, as margins are divided by it.
+        So only the few noisy out-of-domain cells are added up.  The number is kept within what the columns' own numbers
+        allow, and at least `MIN_IN_DOMAIN` of the total, as margins are divided by it.
         """
         counts = table.counts.reshape(table_shape([len(cells) for cells in self.releasable], table.clique))
         struck = [j for j in columns if self.rows[j] > 0]
@@ -227,7 +228,8 @@ def all_cells(table: NoisyTable, releasable: Sequence[BoolArray]) -> NoisyTable:
 def merged_tables(measurements: Iterable[Measurements], domain: Domain) -> list[NoisyTable]:
     """Return the measured tables of several columns whose codes are merged cells of ``domain``, columns sorted.
 
-    Of some only the interaction was measured: their margins are empty, and other tables give them in any fit.
+    Of some tables only the interaction was measured.  Their margins are 0 here; other tables have these margins in any
+    fit.
 
     Parameters
     ----------

@@ -51,7 +51,8 @@ def dispersion(
 ) -> float:
     """Return the mean variance of private counts around public ones, divided by the mean public count; >= ``ratio``.
 
-    It is v + t / m of the module.  The larger it is, the less public counts are trusted.
+    The result is v + t / m in the terms of the module's docstring.  The larger it is, the less public counts are
+    trusted.
 
     Parameters
     ----------

@@ -161,11 +161,12 @@ class RakedTable:
     counts
         (cells,) the counts to approach, in rows.
     potential
-        (cells,) its log-potential, which every step changes in place.
+        (cells,) the log-potential of the table, which every step changes in place.
     ridge
-        Ridge of its potential, in rows.
+        Ridge of the potential, in rows.
     alone
-        The sizes of its axes, if only its interaction is to be approached; its margins are then left where they are.
+        The sizes of the table's axes, if only its interaction is to be approached, and its margins stay as they are;
+        else ``None``.
     """
 
     cells: AnyArray
@@ -372,7 +373,7 @@ def raked_exactly(
     zeros
         For some cliques, which combinations may occur.
     rng
-        Source of rows, where the model is no list of them.
+        Random generator for rows of the model, if the model is not a list of weighted rows already.
     rows
         About how many rows the table has.
     """

@@ -107,8 +107,8 @@ def _rows_of_children(level: NoisyPlaces, children: IntArray, total: int) -> Int
 def _table(level: NoisyPlaces, name: int, rows: IntArray, above: IntArray) -> IntArray | None:
     """Return whole numbers of rows of all places by the cells of one table, (places, k).
 
-    They add up to ``rows`` of each place and to the parents' table ``above``.  Return ``None`` if a parent has no
-    solution.
+    The numbers add up to ``rows`` of each place and to the parents' table ``above``.  Return ``None`` if a parent has
+    no solution.
     """
     counts, stddev = level.tables[name]
     shares = above / np.maximum(above.sum(axis=1, keepdims=True), 1)
@@ -138,9 +138,9 @@ def _table(level: NoisyPlaces, name: int, rows: IntArray, above: IntArray) -> In
 def shrunken(counts: FloatArray, expected: FloatArray, stddev: float) -> tuple[FloatArray, FloatArray]:
     """Return noisy counts shrunk towards expected ones, and the variances of their errors, (places, k) each.
 
-    It is the posterior mean if a count is normal around the expected m with standard deviation c m (Fay and Herriot
-    1979).  The c of each cell is estimated over all places from the squared deviations of noisy counts from m, minus
-    the variance of the noise.
+    A shrunk count is the posterior mean if a count is normal around the expected m with standard deviation c m (Fay and
+    Herriot 1979).  The c of each cell is estimated over all places from the squared deviations of noisy counts from m,
+    minus the variance of the noise.
 
     Parameters
     ----------
@@ -164,8 +164,8 @@ def shrunken(counts: FloatArray, expected: FloatArray, stddev: float) -> tuple[F
 def divided(places: PlaceCounts, by: int, relations: Mapping[int, FloatArray]) -> dict[int, IntArray]:
     """Return whole-number tables of places by one column and each other, (places, values, k).
 
-    Their sums are the places' tables.  They are not measured: within a place the two columns are related as in the
-    whole.  Tables without a solution in whole numbers are left out.
+    Summed over either column, a table is the place's table of the other one.  The tables are not measured: within a
+    place the two columns are related as in the whole.  Tables without a solution in whole numbers are left out.
 
     Parameters
     ----------
@@ -247,7 +247,7 @@ def _onto_sums(target: FloatArray, variance: FloatArray, sums: FloatArray) -> Fl
     """Return the numbers >= 0 of given sums that are nearest to ``target``, weighted by 1 / variance (a projection).
 
     Sums are along the last axis; ``sums`` has the other axes.  The result is max(target - t * variance, 0) with the
-    right t for each sum.  It is 0 if the variance is 0: no row is possible there.
+    right t for each sum.  A number of variance 0 becomes 0, since no row is possible there.
     """
     ratio = np.divide(target, variance, out=np.full(target.shape, -np.inf), where=variance > 0)
     order = np.argsort(-ratio, axis=-1, kind="stable")

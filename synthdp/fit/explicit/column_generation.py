@@ -85,7 +85,7 @@ class ColumnGeneration:
     tolerance
         Gap, relative to max(objective, k · largest feature), up to which the answer counts as optimal.
     noise_multiple
-        See above; 0 to go on to the optimum.
+        Multiple of the expected noise at which the fit stops; 0 to go on to the optimum.
     initial_points
         Uniform grid points to start from where the caller gives no start.
     """
@@ -277,7 +277,9 @@ def _largest_feature(basis: ProductBasis) -> float:
 
 
 def _helpful(priced: Priced, *, threshold: float, known: AbstractSet[tuple[int, ...]]) -> IntArray:
-    """Return the codes, (c, d), of priced points that violate the dual and are not in the program yet."""
+    """Return the codes, (c, d), of priced points that violate the dual (score above ``threshold``) and are not in the
+    program yet.
+    """
     above = priced.codes[exceeds(priced.scores, threshold)].astype(np.int64)
     new = [code for code in above.tolist() if tuple(code) not in known]
     return np.array(new, dtype=np.int64).reshape(-1, priced.codes.shape[1])

@@ -1,11 +1,11 @@
 """The L1 program over the columns of multiplicative weights: a few distributions, mixed by a linear program.
 
-It minimises F(w) = sum r (|A w − b| − e)+ + pull · D(w, prior) over the simplex.  D is convex, so a mixture of columns is
-at most as dear as the mixture of their prices: the linear program's value is never below F of its mixture, and its
-multipliers say where the next column should be.  Its size is a hundred columns and k answers, whatever the support.
-A column is q ∝ p · exp(A'y / temperature) for a (k,) vector y, a multiplicative update of the prior p.  The best column is
-the fit by multiplicative weights; the linear program may mix all columns.
-See docs/mechanisms/l1-fit.md.
+It minimises F(w) = sum r (|A w − b| − e)+ + pull · D(w, prior) over the simplex.  D is convex, so a mixture of columns
+is at most as dear as the mixture of their prices: the linear program's value is never below F of its mixture, and its
+multipliers say where the next column should be.  The program has a hundred columns and k answers, however many support
+points there are.  A column is q ∝ p · exp(A'y / temperature) for a (k,) vector y, a multiplicative update of the prior
+p.  The best column is the fit by multiplicative weights; the linear program may mix all columns.  See
+docs/mechanisms/l1-fit.md.
 """
 
 from __future__ import annotations
@@ -102,11 +102,11 @@ class Columns:
     def descend(self, y: FloatArray, *, temperature: float, steps: int) -> FloatArray:
         """Take steps of L-BFGS-B on the smooth dual at a temperature; each step adds columns; return the last y.
 
-        The dual is y'b − e'|y| − temperature · log sum p exp(A'y / temperature), to be maximised over |y| <= r. A
-        holds the queries' values at the support points, b the noisy answers, and p the prior. Deviations up to e
-        cost nothing, and r is the price of others. The program's variables are the positive and the negative parts of y,
-        so that |y| is their sum. It ends where the slope proves a gap of ``enough``, for |y| <= 1. Where the limit on
-        evaluations comes first, the y of the best bound is returned.
+        The dual is y'b − e'|y| − temperature · log sum p exp(A'y / temperature), to be maximised over |y| <= r. A holds
+        the queries' values at the support points, b the noisy answers, and p the prior. Deviations up to e cost
+        nothing, and r is the price of others. The program's variables are the positive and the negative parts of y, so
+        that |y| is their sum. The descent ends where the slope proves a gap of ``enough``, for |y| <= 1. Where the
+        limit on evaluations comes first, the y of the best bound is returned.
         """
         k = self._problem.k
 

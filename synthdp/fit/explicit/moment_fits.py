@@ -54,7 +54,7 @@ def closest_to_moments(
     moments
         (d, p) noisy averages of the features, one row a problem.
     variance
-        (d, p) of their noise, > 0.
+        (d, p) variances of their noise, > 0.
     features
         (p, N) the functions A on the N points.
     log_prior
@@ -110,7 +110,7 @@ def _dual(
 
 
 def _converged(state: _Dual, moments: FloatArray, tolerance: float) -> BoolArray:
-    """Return which problems, (d,), have a gradient that is small relative to their moments."""
+    """Return which problems, (d,), have a gradient of at most ``tolerance`` times 1 plus their largest moment."""
     small: BoolArray = np.abs(state.gradients).max(axis=1) <= tolerance * (1.0 + np.abs(moments).max(axis=1))
     return small
 
@@ -206,8 +206,8 @@ def _least_average(cost: FloatArray, A: FloatArray, middle: FloatArray, half: Fl
 def _least_widening(A: FloatArray, middle: FloatArray, half: FloatArray) -> float:
     """Return the least t at which some measure has all moments within middle ± (half + t).
 
-    It is in the unit of ``middle``, >= 0, with a margin for rounding.  The measure may have any total.  Noise can leave
-    no measure at t = 0, and the range of an average would then be empty.
+    The result is in the unit of ``middle``, >= 0, with a margin for rounding.  The measure may have any total.  Noise
+    can leave no measure at t = 0, and the range of an average would then be empty.
     """
     p, m = A.shape
     free = np.ones((p, 1))
@@ -233,7 +233,7 @@ def max_entropy(A: FloatArray, moments: FloatArray, *, stddev: FloatArray) -> We
     moments
         (p,) their noisy averages.
     stddev
-        (p,) of the noise.
+        (p,) standard deviations of their noise.
 
     Returns
     -------
@@ -249,7 +249,7 @@ def max_entropy(A: FloatArray, moments: FloatArray, *, stddev: FloatArray) -> We
 def max_entropy_sensitivity(f: FloatArray, A: FloatArray, weights: Weights, *, stddev: FloatArray) -> FloatArray:
     """Return the derivative of the average of f under `max_entropy` in each of its moments, (p,), for error bars.
 
-    Parameters as there; ``weights`` is what it returned.
+    ``A`` and ``stddev`` are parameters of `max_entropy`, ``weights`` is its result, and ``f``, (m,), is any function.
     """
     hessian = dual_hessians(weights[None], _variance(stddev)[None], features=A)[0]
     covariance = (A * weights) @ f - (A @ weights) * float(f @ weights)

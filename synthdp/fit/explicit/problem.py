@@ -21,8 +21,8 @@ FeatureMatrix: TypeAlias = "FloatArray | sp.csc_array"
 """(k, m) features of m support points under k queries, dense or sparse by columns."""
 
 _LAPLACE_MEAN_ABS = math.sqrt(0.5)
-"""Mean absolute value of Laplace noise over its standard deviation, sqrt(1/2). Derived.  Gaussian noise has 0.798, so
-that stopping at this level is early for neither.
+"""Mean absolute value of Laplace noise over its standard deviation, sqrt(1/2). Derived.  Gaussian noise has .798.  A
+fit stops at the noise level made of the smaller one, so that it never stops early.
 """
 
 

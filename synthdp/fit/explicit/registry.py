@@ -66,8 +66,8 @@ def solver_named(name: str) -> Solver:
 def solved(problem: FitProblem, name: str) -> FitResult:
     """Solve with the named solver, or with multiplicative weights if it fails; warn of a failure or a large gap.
 
-    For a fit to answers that are paid for: whoever has spent must get weights.  ``"sifting"`` minimises the misfit
-    alone, without the pull and the insensitive answers of the problem.
+    The answers are paid for, so weights are returned in any case.  ``"sifting"`` minimises the misfit alone, without
+    the pull and the insensitive answers of the problem.
     """
     solver = solver_named(name)
     try:
