@@ -565,7 +565,8 @@ class AnswerEngine:
     ) -> QuestionPartition:
         """Return the partition of the rows by a question's groups and conditions.
 
-        Raise ParameterError for columns that are not modelled.
+        ``values`` and ``leaves_of`` are parameters of `partition_for`.  Raise ParameterError for columns that are not
+        modelled.
         """
         for node in conditions:
             for comparison in () if node is None else comparisons_of(node):

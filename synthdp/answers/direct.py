@@ -312,9 +312,10 @@ class GLSEstimates:
         return np.asarray(np.sqrt(np.maximum(leaves.variances(cells), 0.0)))
 
     def spread(self, column: int) -> FloatArray:
-        """Return the effective rows of each fine bin, (fine bins,), for the variance of positions inside the bin.
+        """Return the effective rows of each fine bin, (fine bins,): the factor of a sum's variance inside the bin.
 
-        They exceed the rows if rows cluster at few values, see `effective_counts`.
+        A sum over the rows of a bin varies with their positions inside the bin.  Its variance is proportional to the
+        rows if positions are independent, and larger if rows cluster at few values; see `effective_counts`.
         """
         leaves = self.leaves(column)
         if column not in self._spread and leaves is not None:
@@ -556,7 +557,7 @@ def _typical(asked: PairDistances, answers: FloatArray, missed: BoolArray) -> fl
 def _shrunk(scores: FloatArray, stddev: float) -> FloatArray:
     """Return noisy scores, (k,), shrunk towards their mean, by the part of noise in their variance (James, Stein 1961).
 
-    A high score is high by noise in part, and would make error bars too wide.
+    A high score is high partly by noise, and would make error bars too wide.
     """
     mean = float(scores.mean())
     signal = max(0.0, float(scores.var()) - stddev**2)

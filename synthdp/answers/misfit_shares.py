@@ -102,8 +102,8 @@ def pooled(found: Iterable[PointCount]) -> PointCount | None:
 def special_points(schema: Schema) -> list[tuple[str, int]]:
     """Return (column, grid point) pairs that synthetic rows have only if their noisy counts are significant.
 
-    They are the missing value of each column, and the label for others of a discovered column.  Columns that a rule
-    names are left out; a column from which a rule only computes another one is not.
+    The points are the missing value of each column, and the label for others of a discovered column.  Columns that a
+    rule names are left out; a column from which a rule only computes another one is not.
     """
     named = {name for rule in schema.constraints if not isinstance(rule, Derived) for name in rule.names}
     found = []

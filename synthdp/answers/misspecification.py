@@ -111,7 +111,8 @@ fewer understate the relations inside bins; half and twice of it change widths o
 (docs/benchmarks/constants.md)."""
 
 RIDGE = 1e-3
-"""Ridge of the regressions in `within_bin_tilts`, as a fraction of the explained variance.  A numerical tolerance."""
+"""Ridge of the regressions in `within_bin_tilts`, as a fraction of the summed squares of the predictors.  A numerical
+tolerance."""
 
 
 def within_bin_tilts(model: SyntheticModel, leaves: Codes) -> FloatArray:

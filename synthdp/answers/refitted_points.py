@@ -218,7 +218,9 @@ def _raked_alone(
 ) -> _Raked:
     """Return the targets and potentials of a table whose interaction alone was measured, with noise for each replicate.
 
-    The fits then reach the interaction and leave the margins where they are.  ``place`` is each point's cell, (m,).
+    The fits then reach the interaction and leave the margins where they are.  ``place`` is each point's cell, (m,), and
+    ``rows`` the drawn rows of each point in each replicate, (m, r).  All points have the same ``weight`` in the model.
+    ``ridge`` is the ridge of the potentials, in rows.
     """
     axes, count = table.shape(shape), rows.shape[1]
     sums = sums_of(place, table.counts.size)

@@ -214,7 +214,7 @@ def is_narrow(counts: NoisyCounts, lower: float, upper: float, *, whole: bool = 
 def span_of_parts(counts: NoisyCounts, part: float, *, whole: bool = False) -> float:
     """Return a lower bound on the numbers' span: the gap between the first and last filled bin, each ``part`` wide.
 
-    It tells whether a range is at most `NARROW` times too wide, and limits the width to which a range is cut.
+    The bound shows whether a range is at most `NARROW` times too wide, and limits how narrow a range is cut.
     """
     first, last = _filled(counts)
     return _least_span(part * (last - first - 2), apart=last - first > 1, whole=whole)
@@ -445,8 +445,8 @@ def _with_neighbours(counts: NoisyCounts, first: int, last: int, most: int | Non
 def _much_outside(counts: NoisyCounts, first: int, last: int, *, held: NoisyCount) -> bool:
     """Return whether bins outside ``first`` to ``last`` hold more than the fraction `MANY` of the numbers, significantly.
 
-    They may hold many numbers together although no single bin is significant.  They are counted as the total ``held``
-    minus the bins inside, which has less noise than a sum of the bins outside.
+    The bins outside may hold many numbers together although no single bin is significant.  Their count is the total
+    ``held`` minus the bins inside, which has less noise than a sum of the bins outside.
     """
     stddev = math.hypot(held.stddev, counts.stddev * math.sqrt(last - first))
     outside = held.rows - float(counts.rows[first:last].sum())
@@ -477,7 +477,8 @@ def _width(lower: float, upper: float, *, whole: bool) -> float:
 def _least_span(gap: float, *, apart: bool, whole: bool) -> float:
     """Return the least distance of two numbers on either side of a gap of width ``gap``, at least 0.
 
-    Whole numbers in two different bins (``apart``) differ by one more than the whole part of the gap.
+    It bounds the span of all numbers from below, by which a range is known to be narrow enough.  Whole numbers in two
+    different bins (``apart``) differ by one more than the whole part of the gap.
     """
     return math.floor(gap) + 1.0 if whole and apart else max(gap, 0.0)
 

@@ -130,8 +130,9 @@ class Histories:
     def together(self, key: tuple[int, str]) -> tuple[tuple[int, str], ...]:
         """Return the attributes whose laws depend on each other's factors, as (table, attribute), including the given one.
 
-        They are the days between two dates and the second date, if many rows have the same second date.  Otherwise it
-        is the attribute alone.  A fit divides one step among the factors of all.
+        The days between two dates and the second date depend on each other if many rows have the same second date; see
+        `DaysToHeaps`.  Any other attribute is returned alone.  A fit divides one step among the factors of all
+        attributes returned, since a factor of one of them moves the margins of both.
         """
         for one in self.heaps.values():
             if key in (one.days, one.second):
@@ -389,8 +390,8 @@ class _Pass:
     ) -> FloatArray:
         """Return terms of the log-probabilities of days between two dates, (rows of ``index``, cells of the days).
 
-        They make days likelier that end at a second date which many rows have, as often as rows have it; see
-        `DaysToHeaps`.
+        With these terms, days that end at a second date which many rows have are drawn as often as rows have that date;
+        see `DaysToHeaps`.
         """
         names = [law.of.attribute for law in laws]
         law, rows = laws[names.index(heaps.barrier.attribute)], self.persons.tables[self.table]

@@ -292,7 +292,10 @@ def _bound_numbers(schema: Schema, name: str) -> IntArray:
 
 
 def _listed(schema: Schema, rule: Combinations) -> Listed:
-    """Compile a list of combinations; values that occur in the same combinations become one kind."""
+    """Compile a list of combinations of values, with values numbered by kind.
+
+    Values that occur in the same combinations are one kind, which makes the list shorter.
+    """
     kinds, of_value = {}, []
     for name, given in zip(rule.columns, zip(*rule.combinations, strict=True), strict=True):
         number: dict[str, int] = {}

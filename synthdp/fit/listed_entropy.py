@@ -140,8 +140,7 @@ class ListedEntropy:
         return self._nearer(weights, effects, total=total) if len(seen.at) else weights
 
     def _nearer(self, weights: Weights, effects: GLSEffects, *, total: float) -> Weights:
-        """Return the weights, (cells,), moved as far towards the measured effects as their noise allows: the last step
-        of a fit.
+        """Return (cells,) weights, moved as far towards the measured effects as noise allows: the last step of a fit.
 
         The earlier steps give all potentials of an order one spread, which leaves too many rows where combinations
         never occur.

@@ -101,8 +101,8 @@ def smoothed_rows(
     """Return a smooth distribution from public rows, since a few rows leave many combinations without any.
 
     The distribution is a maximum-entropy junction tree of pairs of columns, raked to all pairs that are related beyond
-    chance.  The public rows themselves are mixed in with a weight, which is larger if their tables of three columns
-    predict held-out rows better than the pairs alone.
+    chance.  The public rows themselves are mixed in with a weight.  The weight is larger if their tables of three
+    columns predict held-out rows better than the pairs alone.
 
     Parameters
     ----------
@@ -201,9 +201,9 @@ def _tree(pairs: Mapping[Clique, _Pair], shape: Shape, base: list[Clique]) -> li
 def _share_of_rows(rows: IntArray, held_out: IntArray, model: SmoothedRows, shape: Shape, rng: Generator) -> float:
     """Return the weight, 0 to 1, of the public rows themselves, beside the model's, that predicts held-out rows best.
 
-    The weight is found by least squares over the cells of some tables of three columns, and is 0 if no pair is related
-    or there is no such table.  A cell counts by one over the root of its expected rows: with equal weights only the few
-    largest cells would matter, and with one over the rows empty cells would matter as much.
+    The weight is found by least squares over the cells of some tables of three columns.  The weight is 0 if no pair is
+    related or there is no such table.  A cell counts by one over the root of its expected rows: with equal weights only
+    the few largest cells would matter, and with one over the rows empty cells would matter as much.
     """
     triples = [c for c in itertools.combinations(range(len(shape)), 3) if table_size(shape, c) <= MOST_CELLS]
     if not triples or not model.related or not len(held_out):

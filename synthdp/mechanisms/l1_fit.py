@@ -214,7 +214,7 @@ MOST_ANSWERS = 2**20
 """
 
 BASES = ("marginals", "trigonometric", "mixed")
-"""The names that ``basis`` takes: cell counts of pairs, products of cosines, or for each pair what suits it."""
+"""The values of ``basis``: cell counts of pairs, products of cosines, or for each pair what suits it."""
 
 Pair = tuple[int, int]
 

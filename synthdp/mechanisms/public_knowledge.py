@@ -365,9 +365,9 @@ class PublicKnowledge:
         return target if self.rows is None else min(target, total / PUBLIC_GROUPS)
 
     def pinned(self, columns: Sequence[OneWay]) -> list[frozenset[int]]:
-        """Return, for each column, the leaves that public totals name.
+        """Return, for each column, the fine bins that public totals name.
 
-        They must stay groups, so that rows can have the totals.
+        These fine bins must stay coarse bins of their own, so that synthetic rows can have the totals.
         """
         found: list[frozenset[int]] = []
         for column in columns:
@@ -379,7 +379,7 @@ class PublicKnowledge:
         return found
 
     def added_to(self, known: Knowledge) -> Knowledge:
-        """Return the knowledge with the exact number of rows and exact tables of several columns from public totals."""
+        """Return the plan's state with the public totals: the number of rows, and exact tables of several columns."""
         if not self.totals:
             return known
         known = replace(known, total=max(1.0, self.totals[0].rows))

@@ -209,7 +209,10 @@ def halved(codes: Codes, shape: Sequence[int], rng: Generator, *, left: int = 0,
 def _kept_outside(
     codes: Codes, pairs: _Pairs, shape: Sequence[int], rng: Generator, *, left: int, balance: float
 ) -> IntArray:
-    """Return the positions of the rows that stay, (m,) of (2m,): one halving that balances tables of coarse bins alone."""
+    """Return the positions of the rows that stay, (m,) of (2m,): one halving that balances tables of coarse bins alone.
+
+    ``left`` and ``balance`` are parameters of `halved`.
+    """
     tables = _numbering(shape, _balanced_tables(shape, pairs.different, left=left, balance=balance))
     return _kept(codes, pairs, tables, rng, left=left, balance=balance)
 
@@ -219,7 +222,8 @@ def _kept_inside(
 ) -> IntArray:
     """Return the positions of the rows that stay, (m,) of (2m,): one halving that balances intervals inside coarse bins too.
 
-    The two-column tables of intervals are added to the tables of coarse bins.
+    The two-column tables of intervals are added to the tables of coarse bins.  ``left`` and ``balance`` are parameters
+    of `halved`.
     """
     d = len(shape)
     of_cells = [classes[cells[:, j]] for j, classes in enumerate(inside.classes)]
@@ -427,8 +431,8 @@ def _add(surplus: AnyArray, cells: _Cells, change: AnyArray) -> None:
 def _balanced_tables(shape: Sequence[int], decisions: int, *, left: int, balance: float) -> list[Clique]:
     """Return the two- and three-column tables that are small enough to be balanced by ``decisions`` pairs of rows.
 
-    Three-column tables are balanced in the last halving only; if ``balance`` is above 1, in every halving, if time
-    allows.
+    Three-column tables are balanced in the last halving only (``left`` is 0); if ``balance`` is above 1, in every
+    halving, if time allows.  ``left`` and ``balance`` are parameters of `halved`.
     """
     most = {2: max(decisions, FEWEST_CELLS)}
     work = math.comb(len(shape), 3) * decisions * 4**left

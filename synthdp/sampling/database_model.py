@@ -541,7 +541,7 @@ class DatabaseModel:
     ) -> dict[str, RawColumn]:
         """Return the key columns of a table's rows: the parent's keys, and fresh keys that child tables refer to.
 
-        Rows that are not kept have a key too, which nobody sees.
+        Rows that are not kept have a key too, which nobody sees.  Labels are numbered from ``first`` on.
         """
         name, rows = self.schema.names[i], persons.tables[i]
         found: dict[str, RawColumn] = {}

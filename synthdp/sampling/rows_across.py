@@ -378,7 +378,7 @@ def _compares(condition: Condition) -> bool:
 def _ends_of_cells(axis: Axis) -> tuple[AnyArray, AnyArray, BoolArray]:
     """Return the smallest and the largest number of each bin, and whether these limit a row above, (bins,) each.
 
-    They do if the bin is one run of regular values; for other bins the numbers mean nothing.
+    The numbers limit a row above if the bin is one run of regular values; for other bins they mean nothing.
     """
     first, last = ends_of_points(axis)
     numbers = grid_numbers(axis.column)[0].astype(np.float64)

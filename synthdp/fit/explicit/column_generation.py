@@ -277,8 +277,9 @@ def _largest_feature(basis: ProductBasis) -> float:
 
 
 def _helpful(priced: Priced, *, threshold: float, known: AbstractSet[tuple[int, ...]]) -> IntArray:
-    """Return the codes, (c, d), of priced points that violate the dual (score above ``threshold``) and are not in the
-    program yet.
+    """Return the codes, (c, d), of priced points that the program lacks and whose constraint the dual violates.
+
+    A constraint is violated if the point's score exceeds ``threshold``; ``known`` holds the points in the program.
     """
     above = priced.codes[exceeds(priced.scores, threshold)].astype(np.int64)
     new = [code for code in above.tolist() if tuple(code) not in known]

@@ -188,7 +188,8 @@ def _is_wide(dtype: Any, column: Column) -> bool:
 def _ticks(series: pd.Series[Any], column: Column) -> RawColumn:
     """Return moments or durations as microseconds, or unchanged as labels in a column that names persons.
 
-    All are missing in a column of numbers or of another kind of time.
+    If the column is declared as numbers or as the other kind of time, the values do not fit it and all count as
+    missing.
     """
     kind, wanted = series.dtype.kind, {"moment": "M", "length": "m"}.get(column.quantity)
     if wanted != kind and column.measured:
@@ -203,7 +204,7 @@ def _ticks(series: pd.Series[Any], column: Column) -> RawColumn:
 def _periods(series: pd.Series[Any], column: Column) -> RawColumn:
     """Return periods as the microseconds of their first moments, clipped to 62 bits, or as labels.
 
-    All are missing if another kind of time, or a number, is declared.
+    If the column is declared as numbers or durations, the values do not fit it and all count as missing.
     """
     if column.measured and column.quantity != "moment":
         return all_missing(len(series))

@@ -284,7 +284,11 @@ class TrigonometricSummary:
         return math.sqrt(max(noisy, 0.0) * self.stddev**2 + (moved * self.rows_stddev / self.rows) ** 2)
 
     def _separable(self, queries: SeparableQueries, *, t: int, nodes: int, bound: float | None) -> Estimate:
-        """Return the answers to queries that are products of functions of one column, in blocks of bounded memory."""
+        """Return the answers to queries that are products of functions of one column, in blocks of bounded memory.
+
+        ``t``, ``nodes`` and ``bound`` are parameters of `_proven`.  Without ``bound`` only Gaussian kernels have a
+        proven error.
+        """
         if queries.d != self.d:
             raise ParameterError(f"queries must be about {self.d} columns, those of the summary, not {queries.d}")
         terms = queries.weights.shape[1]

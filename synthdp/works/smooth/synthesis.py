@@ -30,7 +30,7 @@ from synthdp.works.smooth.support import Synthesised, ordered_columns, smooth_do
 from synthdp.works.smooth.theory import check_law, law_named
 
 VARIANTS = ("product", "practical", "exact")
-"""The names that ``variant`` takes."""
+"""The values of ``variant``, which name three algorithms: see `SmoothSynthesis`."""
 
 SMOOTHNESS = 2
 """Default of K, the order of the queries' derivatives. More measures fewer degrees with less noise, and suits smoother
