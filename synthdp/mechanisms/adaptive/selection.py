@@ -302,7 +302,8 @@ class Planner:
 def divided(candidates: Sequence[Candidate], budget: BudgetAllocation, share: float) -> dict[Candidate, float]:
     """Divide a share of the budget among tables for the largest total gain; 0 for tables that others outbid.
 
-    Each candidate's share follows the slope of its gain at the share before, until the slopes are equal.
+    Each candidate's share follows the slope of its gain at the share before, until the slopes are equal.  All shares are
+    0 where the whole share would tell nothing of any table.
 
     Parameters
     ----------
@@ -326,6 +327,10 @@ def divided(candidates: Sequence[Candidate], budget: BudgetAllocation, share: fl
             squared = np.repeat((loud * (shares / share) ** -budget.exponent) ** 2, sizes)
         told = variances / (variances + squared)
         slopes = np.add.reduceat(told**2 / np.sqrt(told + expected / np.maximum(squared, 1e-300) + 1e-300), starts)
+        if not slopes.any():  # tables that are estimated to hold no row
+            return dict.fromkeys(candidates, 0.0)
         shares = np.array(budget.shares_of_least_noise(share, (counts * noise * slopes).tolist()))
     shares[np.maximum.reduceat(told, starts) < LEAST_TOLD] = 0.0
-    return dict(zip(candidates, (shares * (share / shares.sum())).tolist(), strict=True))
+    if shares.any():
+        shares *= share / shares.sum()
+    return dict(zip(candidates, shares.tolist(), strict=True))

@@ -94,6 +94,25 @@ def test_a_candidate_that_all_others_outbid_gets_nothing():
     assert sum(shares.values()) == pytest.approx(0.5)
 
 
+@given(
+    st.lists(st.tuples(st.floats(0.0, 1e4), st.integers(2, 400), st.floats(0.0, 1e5)), min_size=1, max_size=5),
+    st.sampled_from(sorted(BUDGETS)),
+    st.floats(1e-6, 0.9),
+)
+def test_shares_are_finite_and_add_up_to_the_share_or_to_nothing(tables, budget, share):
+    """Noise can be so large that no candidate tells anything, and a table can be estimated to hold no row."""
+    some = [candidate((i, i + 1), error, cells=cells, total=total) for i, (error, cells, total) in enumerate(tables)]
+    shares = np.array(list(divided(some, BUDGETS[budget], share).values()))
+    assert (shares >= 0).all()
+    assert shares.sum() == pytest.approx(share) or not shares.any()
+
+
+def test_a_batch_is_empty_where_the_whole_share_tells_nothing_of_any_table():
+    nearly_nothing = [candidate((i, i + 1), 0.5) for i in range(3)]
+    batch = chosen(nearly_nothing, budget=BudgetAllocation(GaussianDP(1e-4), ADJACENCY), share=0.01)
+    assert batch.shares == {}
+
+
 def test_a_table_that_was_measured_has_less_left_to_gain_and_its_gains_add_up():
     one = candidate((0, 1), 900.0, noise=0.8)
     once = one.measured(20.0)
