@@ -17,7 +17,7 @@ from typing import Any
 
 import synthdp as sd
 from synthdp.errors import DataError, FormatError, ParameterError
-from synthdp.files import replacing_folder
+from synthdp.files import replacing_folder, writing
 from synthdp.markup import render
 from synthdp.privacy.receipt import odds_in_words
 from synthdp.progress import Progress, ProgressCallback, silent
@@ -305,7 +305,7 @@ def write_folder(
     name, model = f"synthetic{ending}", release.output
     count = int(model.rows if rows is None else rows)
     try:
-        with replacing_folder(folder) as fresh:
+        with writing(folder), replacing_folder(folder) as fresh:
             on_progress(Progress(stage="drawing rows", done=0, total=1))
             if table is None:
                 model.sample_to(fresh / name, rows=count, random_state=random_state)
@@ -335,10 +335,6 @@ def write_folder(
             _write_sums(fresh)
             if key is not None:
                 _sign(key, fresh / SUMS)
-    except OSError as error:
-        raise DataError(
-            f"'{folder}' cannot be written ({error.strerror}): give a path in a writable folder with free space"
-        ) from None
     except FormatError as error:
         raise DataError(
             f"'{folder}' cannot be written ({error}): give a path in a writable folder with free space"

@@ -11,7 +11,32 @@ import shutil
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from os import PathLike
 from pathlib import Path
+
+from synthdp.errors import DataError, SynthDPError
+
+
+@contextmanager
+def writing(path: str | PathLike[str], *, refusal: type[SynthDPError] = DataError) -> Iterator[None]:
+    """Replace errors of the operating system by one that names the path, the reason and what to do.
+
+    Parameters
+    ----------
+    path
+        The file or folder that the ``with`` body writes.
+    refusal
+        Class of the new error, which keeps no link to the original.
+    """
+    try:
+        yield
+    except OSError as error:
+        why = os.strerror(error.errno) if error.errno else "the disk may be full"
+        said = refusal(f"'{path}' cannot be written ({why}): give a path in a writable folder with free space")
+        try:
+            raise said from None
+        finally:
+            said.__context__ = None
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import synthdp as sd
 from synthdp.errors import DataError, FormatError, ParameterError, tell_of_budget
-from synthdp.files import replacing
+from synthdp.files import replacing, writing
 from synthdp.privacy.receipt import Receipt
 from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.randomness import RandomState
@@ -247,16 +247,13 @@ def whole_file(path: Path, *, private: bool = False) -> Iterator[Path]:
         raise DataError(f"'{path}' is a folder: give the path of a file")
     new_folder = not path.parent.exists()
     try:
-        path.parent.mkdir(exist_ok=True)
-        with replacing(path, private=private) as scratch:
-            try:
-                yield scratch
-            except FormatError as error:
-                raise FormatError(str(error).replace(str(scratch), str(path))) from None
-    except OSError as error:
-        raise DataError(
-            f"'{path}' cannot be written ({error.strerror}): give a path in a writable folder with free space"
-        ) from None
+        with writing(path):
+            path.parent.mkdir(exist_ok=True)
+            with replacing(path, private=private) as scratch:
+                try:
+                    yield scratch
+                except FormatError as error:
+                    raise FormatError(str(error).replace(str(scratch), str(path))) from None
     finally:
         if new_folder:
             with suppress(OSError):  # not empty: all went well

@@ -21,7 +21,7 @@ import numpy as np
 from synthdp.arrays import NO_ARRAYS, AnyArray, packed
 from synthdp.codec import DocumentSource, Store, read_schema
 from synthdp.errors import DataError, FormatError, ParameterError, SynthDPError
-from synthdp.files import replacing_folder
+from synthdp.files import replacing_folder, writing
 from synthdp.measurements import Measurements, Noise, NoiseLaw
 from synthdp.privacy.loss import PrivacyLoss, from_document as loss_from_document, to_document as loss_to_document
 from synthdp.privacy.receipt import Receipt
@@ -313,11 +313,6 @@ def _unpack(content: bytes) -> dict[str, AnyArray]:
 def _write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
     """Write files into a new folder and move it to its place in one step, so that a release is whole or not there."""
     check_place(folder)
-    try:
-        with replacing_folder(folder) as fresh:
-            for name, content in files.items():
-                (fresh / name).write_bytes(content)
-    except OSError as error:
-        raise DataError(
-            f"'{folder}' cannot be written ({error.strerror}): give a path in a writable folder with free space"
-        ) from None
+    with writing(folder), replacing_folder(folder) as fresh:
+        for name, content in files.items():
+            (fresh / name).write_bytes(content)

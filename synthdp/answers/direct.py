@@ -396,13 +396,12 @@ class GLSEstimates:
         histograms = self._histograms(column)
         if not histograms:
             return None
-        starts = np.zeros(size, np.int64)
-        starts[refinement.fine.cells[::-1]] = refinement.fine.starts[::-1]
+        starts = refinement.fine.first_points.astype(np.uint32)
         total, stddev = self.total
         exact = max(stddev, EXACT * min(noise for _, _, noise in histograms))
         parts = [Histogram(np.zeros(size, np.int64), np.array([total]), exact)] if self.total_is_public else []
         for axis, counts, noise in histograms:
-            parts.append(Histogram(axis.cells_of(starts.astype(np.uint32)).astype(np.int64), counts, noise))
+            parts.append(Histogram(axis.cells_of(starts).astype(np.int64), counts, noise))
         for table in self.tables:
             if column in table.clique:
                 shape = table_shape(self.model.domain.shape, table.clique)

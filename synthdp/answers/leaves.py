@@ -269,10 +269,8 @@ def intraclass_correlation(leaves: FineBinCounts, axis: Axis) -> float:
     """
     if axis.column.labelled:
         return float((axis.width > 1).any())
-    first = np.zeros(axis.size, np.int64)
-    first[axis.cells[::-1]] = axis.starts[::-1]
-    order = np.argsort(first, kind="stable")
-    order = order[(first[order] < axis.grid.regular) & (axis.width[order] > 1)]
+    order = axis.regular_in_order
+    order = order[axis.width[order] > 1]
     counts, variance, width = leaves.counts[order], leaves.variance[order], axis.width[order]
     rows, noise = counts[1:] + counts[:-1], variance[1:] + variance[:-1]
     part = width[:-1] / (width[1:] + width[:-1])

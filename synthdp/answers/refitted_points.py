@@ -257,13 +257,18 @@ def _factors(table: _Raked, expected: AnyArray) -> AnyArray:
         interaction = _centred(expected.reshape(*table.alone, -1).copy()).reshape(expected.shape)
         target = target + (expected - interaction) / np.float32(table.ridge)
     z = target - table.potential + offset
+    change = root_of(z) - offset
+    table.potential[...] += change
+    return np.asarray(np.exp(change))
+
+
+def root_of(z: AnyArray) -> AnyArray:
+    """Return the root u of exp(u) + u = z for each number, by `NEWTON_STEPS` of Newton's method from above the root."""
     u = np.where(z < 1, z, np.log(np.maximum(z, 1)))
     for _ in range(NEWTON_STEPS):
         power = np.exp(u)
         u -= (power + u - z) / (1 + power)
-    change = u - offset
-    table.potential[...] += change
-    return np.asarray(np.exp(change))
+    return u
 
 
 def _noise_at(cells: IntArray, table: NoisyTable, shape: Shape, noise: Mapping[Clique, AnyArray]) -> FloatArray:

@@ -151,12 +151,7 @@ def _in_order(axis: Axis) -> IntArray:
 
     There are none for categories, whose functions have independent values.
     """
-    if axis.column.labelled:
-        return np.zeros(0, np.int64)
-    first = np.zeros(axis.size, np.int64)
-    first[axis.cells[::-1]] = axis.starts[::-1]
-    order = np.argsort(first, kind="stable")
-    return np.asarray(order[first[order] < axis.grid.regular])
+    return np.zeros(0, np.int64) if axis.column.labelled else axis.regular_in_order
 
 
 NO_RELATION = 1e-6

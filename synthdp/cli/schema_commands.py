@@ -13,7 +13,7 @@ import synthdp
 from synthdp.cli.reading import WholeHelp, csv_options, table_at
 from synthdp.cli.review import review
 from synthdp.errors import FormatError, ParameterError
-from synthdp.files import write_private
+from synthdp.files import write_private, writing
 
 PATH = click.Path(path_type=Path)
 """The click type of path arguments."""
@@ -110,15 +110,11 @@ def draft(
     if out is None:
         click.echo(text, nl=False)
         return
-    try:
+    with writing(out, refusal=FormatError):
         if table is not None:
             write_private(out, text)
         else:
             out.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise FormatError(
-            f"'{out}' cannot be written ({error.strerror}): give a path in a writable folder with free space"
-        ) from None
     count = len(document["columns"])
     click.echo(f"{count} column{'s' * (count != 1)}: {out}", err=True)
     if table is not None:

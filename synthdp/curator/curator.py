@@ -291,20 +291,11 @@ class Curator:
         DataError, ParameterError, PrivacyError, SensitivityError
             As `check` raises them.
         """
-        self.check(queries)
-        loss = self.cost(spend)
-        answering = self._vault.answering
-        plan = answering.plan(queries, loss, adjacency=self.adjacency, law=law)
-        item = _in_its_unit(plan.item(step, loss, denominator=queries.denominator), queries)
-
-        def answer(table: PrivateTable) -> list[Measurements]:
-            return [answering.measured(plan, queries, table.exact(queries))]
-
-        return self._measure_each([item], answer)[0]
+        return self.measure_each([queries], spends=[spend], steps=[step], law=law)[0]
 
     def measure_each(
         self,
-        queries: Sequence[Statistic],
+        queries: Sequence[Statistic | KeyStatistic],
         *,
         spends: Sequence[Spend],
         steps: Sequence[str],
@@ -349,10 +340,12 @@ class Curator:
         ]
 
         def answer(table: PrivateTable) -> list[Measurements]:
-            found = zip(plans, queries, table.exact_each(queries), strict=True)
-            return [answering.measured(plan, one, exact) for plan, one, exact in found]
+            each = zip(plans, queries, table.exact_each(queries), strict=True)
+            found = [answering.measured(plan, one, exact) for plan, one, exact in each]
+            self._vault.measured += found  # kept for a program that fails later
+            return found
 
-        return self._measure_each(items, answer)
+        return self._spend_each(items, answer)
 
     def histogram(
         self, columns: tuple[str, ...], *, spend: Spend = Remaining(), step: str = "frequent records"
@@ -817,18 +810,6 @@ class Curator:
     def _spend(self, item: Item, answer: Callable[[PrivateTable], T]) -> T:
         """Charge one receipt item, then compute its noisy answer and add the item to the receipt; see `_spend_each`."""
         return self._spend_each([item], answer)
-
-    def _measure_each(
-        self, items: Sequence[Item], answer: Callable[[PrivateTable], list[Measurements]]
-    ) -> list[Measurements]:
-        """Charge receipt items, compute their noisy answers, and keep them in `measured` for a program that fails later."""
-
-        def kept(table: PrivateTable) -> list[Measurements]:
-            found = answer(table)
-            self._vault.measured += found
-            return found
-
-        return self._spend_each(items, kept)
 
     def _spend_each(self, items: Sequence[Item], answer: Callable[[PrivateTable], T]) -> T:
         """Charge all receipt items or none; only then compute their noisy answers and add the items to the receipt.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from synthdp.domain.histories import NO_PARENT_ROW, REPEATED_ROW, STATE, Layout,
 from synthdp.errors import DataError, InternalError, in_table
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.protocol import Statistic
-from synthdp.schema.database import DatabaseSchema
+from synthdp.schema.database import DatabaseSchema, check_table_names
 from synthdp.tables.resolve import source_of
 from synthdp.tables.source import CheckedSource, Source, SummingSource
 
@@ -189,7 +190,7 @@ class _OneRowEach(PrivateTable):
 
 
 def private_database(
-    tables: object, schema: DatabaseSchema, adjacency: Adjacency
+    tables: Any, schema: DatabaseSchema, adjacency: Adjacency
 ) -> tuple[PrivateDatabase, tuple[str, ...]]:
     """Return the private tables as one record for each person, and the columns beyond the schema, as ``"table.column"``.
 
@@ -203,19 +204,7 @@ def private_database(
         If a column is open that orders rows.
     """
     layout = Layout(without_open_columns(schema))
-    if not isinstance(tables, Mapping):
-        raise DataError(f"the tables must be a dict of tables by name, not {type(tables).__name__}")
-    missing = [name for name in schema.tables if name not in tables]
-    if missing:
-        raise DataError(
-            f"table {missing[0]!r} is missing: add it to the tables; the schema has: {', '.join(schema.tables)}"
-        )
-    beyond = [name for name in tables if name not in schema.tables]
-    if beyond:
-        raise DataError(
-            f"the tables include one that the schema does not have: leave this table out; the schema has: "
-            f"{', '.join(schema.tables)}"
-        )
+    check_table_names(schema, tables)
     sources: dict[str, Source] = {}
     for name, one in schema.tables.items():
         with in_table(name):

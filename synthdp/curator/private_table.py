@@ -152,7 +152,7 @@ class PrivateTable:
             raise InternalError("a statistic must be k 64-bit whole numbers")
         return values
 
-    def exact_each(self, statistics: Sequence[Statistic]) -> list[Totals]:
+    def exact_each(self, statistics: Sequence[Statistic | KeyStatistic]) -> list[Totals]:
         """Return the exact sums of several statistics, (k,) each, in one pass if all are marginals over one domain.
 
         Only `Curator` may call it; see `exact`.

@@ -125,6 +125,20 @@ class Axis:
         return int(self.cells[np.searchsorted(self.starts, self.grid.regular - 1, side="right") - 1]) + 1
 
     @property
+    def first_points(self) -> IntArray:
+        """(size,) first grid point of each cell, which gives the order of the cells and the kind of their values."""
+        found = np.zeros(self.size, np.int64)
+        found[self.cells[::-1]] = self.starts[::-1]
+        return found
+
+    @property
+    def regular_in_order(self) -> IntArray:
+        """The cells that begin with a regular value, in increasing order of their values."""
+        first = self.first_points
+        order = np.argsort(first, kind="stable")
+        return np.asarray(order[first[order] < self.grid.regular])
+
+    @property
     def releasable(self) -> BoolArray:
         """(size,) whether a released row may lie in the cell.
 

@@ -169,8 +169,7 @@ class Refinement:
         grid = self.fine.grid
         if not grid.ordered or grid.regular <= intervals:
             return np.arange(self.fine.size)
-        starts = np.zeros(self.fine.size, np.int64)
-        starts[self.fine.cells[::-1]] = self.fine.starts[::-1]
+        starts = self.fine.first_points
         found = np.where(starts < grid.regular, grid.parts_of(starts, intervals), intervals + starts - grid.regular)
         return np.asarray(np.unique(found, return_inverse=True)[1], np.int64)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
@@ -20,14 +19,13 @@ from synthdp.answers.related.unfit import (
     unproven_places,
     unusual_persons,
 )
-from synthdp.checks import check_number, check_share, check_whole
 from synthdp.curator import Curator
 from synthdp.domain.fresh_keys import check_enough_keys
 from synthdp.errors import DataError, ParameterError, SchemaError, in_table
 from synthdp.estimators.findings import (
-    EPSILONS,
     addresses,
     check_discoverable,
+    checked_loss,
     discovery_notes,
     few_persons,
     misfit_notes,
@@ -43,14 +41,13 @@ from synthdp.mechanisms.preflight import account_of, discovery_part, first_that_
 from synthdp.mechanisms.related.choosing import names_wished
 from synthdp.mechanisms.related.related_tables import RelatedTables, check_tables, relations_wished, single_attributes
 from synthdp.mechanisms.workload import Workload
-from synthdp.privacy.loss import LARGE_EPSILON, PrivacyLoss, loss_of
-from synthdp.privacy.neighbors import neighbors_named
+from synthdp.privacy.loss import PrivacyLoss, loss_of
 from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.randomness import RandomState, generator
 from synthdp.release import Release, load, save
 from synthdp.sampling.database_model import DatabaseModel, outer_schema
 from synthdp.sampling.restriction import without_places
-from synthdp.schema.database import DatabaseSchema, database_schema_given
+from synthdp.schema.database import DatabaseSchema, check_table_names, database_schema_given
 from synthdp.schema.relation import Relation
 from synthdp.schema.schema import Reviewable, Schema
 from synthdp.tables.format import TableFormat
@@ -187,7 +184,7 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
             If the ledger does not cover the spend; no row is read then.
         """
         schema, loss = self._checked(X)
-        _check_names(schema, X)
+        check_table_names(schema, X)
         if not schema.relations:
             return self._fit_one(schema, X)
         sources: dict[str, Source] = {}
@@ -517,43 +514,13 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
             )
         given = self.schema
         schema = _of_types(given, X) if isinstance(given, (list, tuple)) else database_schema_given(given)
-        check_share("domain_budget", self.domain_budget)
-        loss = loss_of(self.epsilon, self.delta)
-        check_number("epsilon", self.epsilon, least=EPSILONS[0], most=EPSILONS[1])
-        neighbors_named(self.neighbors)
+        loss = checked_loss(self, stacklevel=4)
         if schema.relations:
             check_tables(schema)
             relations_wished(schema, self.workload, self.target)
-        generator(self.random_state)
         if self.n_rows is not None:
-            check_whole("n_rows", self.n_rows)
             check_enough_keys(outer_schema(schema, schema.root), self.n_rows)
-        if self.on_progress is not None and not callable(self.on_progress):
-            raise ParameterError("on_progress must be a function that takes one Progress")
-        if self.epsilon > LARGE_EPSILON:
-            warnings.warn(
-                f"epsilon ({self.epsilon}) is above {LARGE_EPSILON:g}, so the privacy guarantee is weak: "
-                "take a smaller epsilon",
-                UserWarning,
-                stacklevel=4,
-            )
         return schema, loss
-
-
-def _check_names(schema: DatabaseSchema, X: object) -> None:
-    """Raise DataError unless the tables are a dict with the schema's names."""
-    if not isinstance(X, Mapping):
-        raise DataError(f"the tables must be a dict of tables by name, not {type(X).__name__}")
-    missing = [name for name in schema.tables if name not in X]
-    if missing:
-        raise DataError(
-            f"table {missing[0]!r} is missing: add it to the tables; the schema has: {', '.join(schema.tables)}"
-        )
-    if set(X) - set(schema.tables):
-        raise DataError(
-            f"the tables include one that the schema does not have: leave this table out; the schema has: "
-            f"{', '.join(schema.tables)}"
-        )
 
 
 def _of_types(relations: Sequence[Relation], X: object) -> DatabaseSchema:

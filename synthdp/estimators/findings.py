@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from synthdp.answers.misfit_shares import SURELY, MisfitShare, misfit_columns
-from synthdp.checks import whole
+from synthdp.checks import check_number, check_share, check_whole, whole
 from synthdp.curator import Curator
 from synthdp.domain.grid import bounds_of
 from synthdp.domain.refinement import Refinement
@@ -28,8 +28,10 @@ from synthdp.errors import (
 from synthdp.figures import in_figures
 from synthdp.mechanisms.mechanism import NO_RELATION, TableMechanism
 from synthdp.privacy.calibration import calibrate
-from synthdp.privacy.loss import PrivacyLoss, PureDP
+from synthdp.privacy.loss import LARGE_EPSILON, PrivacyLoss, PureDP, loss_of
+from synthdp.privacy.neighbors import neighbors_named
 from synthdp.queries.norms import Norms
+from synthdp.randomness import generator
 from synthdp.release import Release
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.columns import DISCOVERED, Categorical
@@ -54,6 +56,30 @@ LEFT_OUT, STAYS = "column {0!r} is left out: {1}", "column {0!r} stays, but its 
 
 SHOWN = 10
 """Most columns that a warning names.  More would bury the advice behind them.  A convention."""
+
+
+def checked_loss(estimator: Any, *, stacklevel: int) -> PrivacyLoss:
+    """Return the whole privacy loss, after checks of settings that both estimators have and no later step checks.
+
+    Warns of a large epsilon.
+    """
+    loss = loss_of(estimator.epsilon, estimator.delta)
+    check_number("epsilon", estimator.epsilon, least=EPSILONS[0], most=EPSILONS[1])
+    neighbors_named(estimator.neighbors)
+    if estimator.n_rows is not None:
+        check_whole("n_rows", estimator.n_rows)
+    check_share("domain_budget", estimator.domain_budget)
+    if estimator.on_progress is not None and not callable(estimator.on_progress):
+        raise ParameterError("on_progress must be a function that takes one Progress")
+    generator(estimator.random_state)
+    if estimator.epsilon > LARGE_EPSILON:
+        warnings.warn(
+            f"epsilon ({estimator.epsilon}) is above {LARGE_EPSILON:g}, so the privacy guarantee is weak: "
+            "take a smaller epsilon",
+            UserWarning,
+            stacklevel=stacklevel + 1,
+        )
+    return loss
 
 
 def discovery_notes(found: Discovered) -> tuple[str, ...]:

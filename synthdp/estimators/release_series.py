@@ -22,6 +22,7 @@ from synthdp.curator import Ledger, open_series
 from synthdp.errors import DataError, ParameterError
 from synthdp.estimators.public_table import read_public
 from synthdp.estimators.series_folder import SeriesFolder, check_same, ledger_of, new_settings
+from synthdp.files import writing
 from synthdp.mechanisms.named import table_mechanism_named
 from synthdp.mechanisms.series_asked import (
     KEPT,
@@ -384,12 +385,8 @@ class ReleaseSeries:
             [(name, self.over_time(one)) for name, one in wanted], receipt=self.receipt_,
             title=title or f"A series of {self.added} of {self.periods} releases",
         )  # fmt: skip
-        try:
+        with writing(path):
             Path(path).write_text(page, encoding="utf-8")
-        except OSError as error:
-            raise DataError(
-                f"'{path}' cannot be written ({error.strerror}): give a path in a writable folder with free space"
-            ) from None
 
     def plot(self, question: Question | None = None, *, cumulative: bool = False) -> Picture:
         """Return a picture of the answer over time with its bands, which can be published; ``save`` writes it.

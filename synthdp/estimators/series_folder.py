@@ -18,9 +18,9 @@ from synthdp.arrays import NO_ARRAYS, GridIndices, IntArray, narrow, packed
 from synthdp.checks import check_number, whole
 from synthdp.curator import Ledger
 from synthdp.domain.grid import grid_of, points_of_today
-from synthdp.errors import DataError, FormatError, ParameterError, SchemaError
+from synthdp.errors import FormatError, ParameterError, SchemaError
 from synthdp.estimators.findings import EPSILONS
-from synthdp.files import replacing, replacing_folder, sync_folder
+from synthdp.files import replacing, replacing_folder, sync_folder, writing
 from synthdp.mechanisms.series_asked import AskedPlan, Repeated
 from synthdp.mechanisms.survey_weights import refuse_weights
 from synthdp.privacy.neighbors import neighbors_named
@@ -101,15 +101,11 @@ class SeriesFolder:
             If the folder cannot be written.
         """
         text = json.dumps({"format": self._format, "version": VERSION, **settings}, indent=1)
-        try:
+        with writing(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
             with replacing(self._settings) as file:
                 file.write_text(text, encoding="utf-8")
             sync_folder(self.path)
-        except OSError as error:
-            raise DataError(
-                f"'{self.path}' cannot be written ({error.strerror}): give a path in a writable folder with free space"
-            ) from None
 
     @property
     def done(self) -> int:

@@ -19,16 +19,16 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from synthdp.answers.misfit_shares import MisfitShare, unproven_notes, unproven_points
-from synthdp.checks import check_number, check_share, check_whole
+from synthdp.checks import check_one_of
 from synthdp.curator import Curator, Ledger
 from synthdp.domain.fresh_keys import check_enough_keys
 from synthdp.errors import DataError, ParameterError, UnprotectedLabelsWarning
 from synthdp.estimators.estimator_input import input_source, is_table, join_label, number_of_labels, split_label
 from synthdp.estimators.findings import (
-    EPSILONS,
     addresses,
     check_discoverable,
     check_noise,
+    checked_loss,
     discovery_notes,
     ignored_notes,
     learned_notes,
@@ -53,8 +53,7 @@ from synthdp.mechanisms.preflight import (
     takes,
 )
 from synthdp.mechanisms.survey_weights import check_weights, measure_weights, weight_notes, weights_of, with_weight
-from synthdp.privacy.loss import LARGE_EPSILON, PrivacyLoss, loss_of
-from synthdp.privacy.neighbors import neighbors_named
+from synthdp.privacy.loss import PrivacyLoss
 from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.randomness import RandomState, generator
 from synthdp.release import Release
@@ -759,27 +758,11 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _check_settings(self) -> PrivacyLoss:
         """Return the whole privacy loss, after checks of the settings that no later step checks."""
-        loss = loss_of(self.epsilon, self.delta)
-        check_number("epsilon", self.epsilon, least=EPSILONS[0], most=EPSILONS[1])
-        neighbors_named(self.neighbors)
-        if self.n_rows is not None:
-            check_whole("n_rows", self.n_rows)
+        loss = checked_loss(self, stacklevel=5)
         schema = self._drafted_or_declared()
         if schema is not None and self.n_rows is not None:
             check_enough_keys(schema, self.n_rows)
-        check_share("domain_budget", self.domain_budget)
-        if self.undiscovered not in UNDISCOVERED:
-            raise ParameterError(f"undiscovered ({self.undiscovered!r}) must be one of: {', '.join(UNDISCOVERED)}")
-        if self.on_progress is not None and not callable(self.on_progress):
-            raise ParameterError("on_progress must be a function that takes one Progress")
-        generator(self.random_state)
-        if self.epsilon > LARGE_EPSILON:
-            warnings.warn(
-                f"epsilon ({self.epsilon}) is above {LARGE_EPSILON:g}, so the privacy guarantee is weak: "
-                "take a smaller epsilon",
-                UserWarning,
-                stacklevel=5,
-            )
+        check_one_of("undiscovered", self.undiscovered, UNDISCOVERED)
         return loss
 
     def _public(self, X: Any, schema: Schema) -> PublicKnowledge:

@@ -66,9 +66,7 @@ class OneWay:
     @property
     def first_bin(self) -> IntArray:
         """(axis.size,) the bin of the first histogram that holds each fine bin."""
-        starts = np.zeros(self.axis.size, np.int64)
-        starts[self.axis.cells[::-1]] = self.axis.starts[::-1]
-        return self.first.cells[np.searchsorted(self.first.starts, starts, side="right") - 1]
+        return self.first.cells[np.searchsorted(self.first.starts, self.axis.first_points, side="right") - 1]
 
     def redistributed(self, counts: FloatArray) -> OneWay:
         """Return the column with other counts in the first histogram, such as counts drawn towards public data.

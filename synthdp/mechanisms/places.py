@@ -72,9 +72,7 @@ def steps_of(axis: Axis) -> list[IntArray]:
     axis
         Axis of a column with levels, in which each level has its own cell.
     """
-    start = np.zeros(axis.size, np.int64)
-    start[axis.cells[::-1]] = axis.starts[::-1]
-    found, regular = [], axis.grid.regular
+    start, found, regular = axis.first_points, [], axis.grid.regular
     for step in axis.column.starts_of_groups():
         group = np.where(start < regular, np.searchsorted(np.array(step), start, side="right"), regular + start)
         whole = np.asarray(np.unique(group, return_inverse=True)[1], np.int64)

@@ -196,9 +196,7 @@ def _refined(said: GLSEstimates, column: int, total: float) -> Refinement:
         return refinement
     axis, counts, stddev = first
     fine = refinement.fine
-    starts = np.zeros(fine.size, np.int64)
-    starts[fine.cells[::-1]] = fine.starts[::-1]
-    cell = axis.cells_of(starts.astype(np.uint32)).astype(np.int64)
+    cell = axis.cells_of(fine.first_points.astype(np.uint32)).astype(np.int64)
     fits = axis.releasable & ~far_beyond(axis, counts, stddev)
     plain = len(axis.starts) == axis.size and axis.grid.ordered
     neighbours = int((fits & (axis.starts < axis.grid.regular)).sum()) if plain else 0

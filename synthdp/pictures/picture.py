@@ -15,8 +15,9 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from synthdp.errors import DataError, ParameterError
+from synthdp.errors import ParameterError
 from synthdp.figures import in_per_cent, multiples, round_step, shortened, width_of
+from synthdp.files import writing
 from synthdp.markup import render
 from synthdp.measurements import Measurements
 from synthdp.pictures.column_views import PairView, column_view, column_views, drawn_indices, pair_view
@@ -344,15 +345,11 @@ class Picture:
         ParameterError
             If matplotlib is needed and not installed.
         """
-        try:
+        with writing(path):
             if Path(path).suffix.lower() in {".png", ".pdf", ".jpg", ".jpeg"}:
                 self.figure().savefig(path, dpi=DOTS)
             else:
                 Path(path).write_text(self._repr_svg_(), encoding="utf-8")
-        except OSError as error:
-            raise DataError(
-                f"'{path}' cannot be written ({error.strerror}): give a path in a writable folder with free space"
-            ) from None
 
 
 def picture_of(

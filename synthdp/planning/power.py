@@ -114,7 +114,5 @@ def _variance(said: GLSEstimates, column: int, rows: FloatArray) -> FloatArray:
     if first is None:
         return np.zeros(len(rows))
     axis, _, stddev = first
-    starts = np.zeros(refinement.fine.size, np.int64)
-    starts[refinement.fine.cells[::-1]] = refinement.fine.starts[::-1]
-    bins = axis.cells_of(starts.astype(np.uint32)).astype(np.int64)
+    bins = axis.cells_of(refinement.fine.first_points.astype(np.uint32)).astype(np.int64)
     return variance_of_margin(refinement.coarse_cell, bins, stddev, rows)

@@ -6,7 +6,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from synthdp.errors import DataError, ParameterError
+from synthdp.errors import ParameterError
+from synthdp.files import writing
 from synthdp.progress import ProgressCallback, silent
 from synthdp.release import Release
 from synthdp.release_files import fingerprint
@@ -47,12 +48,8 @@ def write_report(
         page = report_page(
             release, fingerprint=fingerprint(release), title=title, target=target, about=about, on_progress=on_progress
         )
-    try:
+    with writing(path):
         Path(path).write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise DataError(
-            f"'{path}' cannot be written ({error.strerror}): give a path in a writable folder with free space"
-        ) from None
 
 
 def _is_database(output: object) -> bool:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from synthdp.arrays import AnyArray, BoolArray, Codes, FloatArray, GridIndices, IntArray
+from synthdp.arrays import AnyArray, BoolArray, Codes, FloatArray, GridIndices
 from synthdp.domain.refinement import Refinement
 from synthdp.randomness import Generator
 
@@ -154,7 +154,7 @@ def _scores(refinement: Refinement, group: AnyArray) -> Scores | None:
     fine, groups = refinement.fine, int(refinement.coarse_cell.max()) + 1
     if not fine.grid.ordered:
         return None
-    starts = _starts(refinement)
+    starts = refinement.fine.first_points
     regular = starts < fine.grid.regular
     of_values = np.bincount(refinement.coarse_cell, weights=refinement.weights * regular, minlength=groups)
     valued = of_values > 0.5 * np.bincount(refinement.coarse_cell, weights=refinement.weights, minlength=groups)
@@ -279,19 +279,8 @@ def _in_order(
 def _holds_several(refinement: Refinement) -> bool:
     """Return whether some coarse bin holds several regular grid points; only then can a permutation change anything."""
     fine = refinement.fine
-    width = np.where(_starts(refinement) < fine.grid.regular, fine.width, 0) * (refinement.weights > 0)
+    width = np.where(fine.first_points < fine.grid.regular, fine.width, 0) * (refinement.weights > 0)
     return bool(np.bincount(refinement.coarse_cell, weights=width).max() > 1)
-
-
-def _starts(refinement: Refinement) -> IntArray:
-    """Return the first grid point of each fine bin, (fine bins,).
-
-    It gives the order of the bins, and whether their values are regular.
-    """
-    fine = refinement.fine
-    starts = np.zeros(fine.size, np.int64)
-    starts[fine.cells[::-1]] = fine.starts[::-1]
-    return starts
 
 
 def _density(score: FloatArray) -> FloatArray:

@@ -12,7 +12,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from synthdp.errors import FormatError, SchemaError, in_table
+from synthdp.errors import DataError, FormatError, SchemaError, in_table
 from synthdp.schema.columns import Identifier
 from synthdp.schema.constraints import RULE_KINDS, Constraint
 from synthdp.schema.derived import Derived
@@ -513,6 +513,22 @@ def is_database(given: object) -> bool:
     if isinstance(given, Reviewable):
         return hasattr(given, "relations")
     return isinstance(given, DatabaseSchema) or (isinstance(given, Mapping) and "synthdp_database" in given)
+
+
+def check_table_names(schema: DatabaseSchema, tables: object) -> None:
+    """Raise DataError unless the tables are a dict with the names of the schema's tables."""
+    if not isinstance(tables, Mapping):
+        raise DataError(f"the tables must be a dict of tables by name, not {type(tables).__name__}")
+    missing = [name for name in schema.tables if name not in tables]
+    if missing:
+        raise DataError(
+            f"table {missing[0]!r} is missing: add it to the tables; the schema has: {', '.join(schema.tables)}"
+        )
+    if set(tables) - set(schema.tables):
+        raise DataError(
+            f"the tables include one that the schema does not have: leave this table out; the schema has: "
+            f"{', '.join(schema.tables)}"
+        )
 
 
 def database_schema_given(given: object) -> DatabaseSchema:

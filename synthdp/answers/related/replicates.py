@@ -20,6 +20,7 @@ from scipy import sparse
 
 from synthdp.answers.bootstrap import root_mean_square
 from synthdp.answers.misspecification import MAX_TREND_FACTOR, UNMEASURED
+from synthdp.answers.refitted_points import root_of
 from synthdp.answers.related.known import Measured, MeasuredDatabase
 from synthdp.answers.related.terms import Drawn, within_cells
 from synthdp.answers.unmeasured_relations import RANK
@@ -39,8 +40,8 @@ FEWEST = 1_000
 """Fewest persons in the pool, even if they have more rows than POOL_ROWS. With fewer persons the sampling error of the
 pool would dominate the errors that it estimates. A safety limit."""
 
-SWEEPS, NEWTON_STEPS = 6, 4
-"""Passes over all tables, and Newton steps in each pass, when a replicate is fitted.  A safety limit of time."""
+SWEEPS = 6
+"""Passes over all tables when a replicate is fitted.  A safety limit of time."""
 
 GENTLE = 0.3
 """Largest relative stddev of persons' weights by random relations.  Stronger relations are scaled down, and their effect
@@ -318,10 +319,6 @@ def _move(table: _Raked, expected: FloatArray) -> FloatArray:
     """
     offset = np.log(np.maximum(expected, _TINY) / table.ridge)
     z = table.target - table.potential + offset
-    u = np.where(z < 1, z, np.log(np.maximum(z, 1)))
-    for _ in range(NEWTON_STEPS):
-        power = np.exp(u)
-        u -= (power + u - z) / (1 + power)
-    change = np.clip(u - offset, -5.0, 5.0)
+    change = np.clip(root_of(z) - offset, -5.0, 5.0)
     table.potential += change
     return np.asarray(change)

@@ -23,7 +23,7 @@ import pandas as pd
 
 from synthdp.domain.encoder import RawColumn
 from synthdp.errors import DataError, FormatError, SynthDPError
-from synthdp.files import replacing
+from synthdp.files import replacing, writing
 from synthdp.schema.columns import Column
 from synthdp.schema.csv_format import CsvFormat, check_delimiter, check_encoding, checked_missing
 from synthdp.tables.columns.cast import zoned
@@ -282,12 +282,7 @@ def write_csv_blocks(tables: Iterable[object], path: str | PathLike[str], *, esc
     )
     with (
         instead_of(UnicodeError, say=no_text),
-        instead_of(
-            OSError,
-            say=lambda error: FormatError(
-                f"'{path}' cannot be written ({_why(error)}): give a path in a writable folder with free space"
-            ),
-        ),
+        writing(path, refusal=FormatError),
         replacing(path) as beside,
         opener(beside, "wt", encoding="utf-8", newline="") as file,
     ):
@@ -299,11 +294,6 @@ def write_csv_blocks(tables: Iterable[object], path: str | PathLike[str], *, esc
                 block = frame[first : first + BLOCK_ROWS]
                 columns = [_cells(block[name].to_list()) for name in frame.columns]
                 writer.writerows(zip(*map(_escaped, columns) if escape_formulas else columns, strict=True))
-
-
-def _why(error: BaseException) -> object:
-    """Return the operating system's words for an error, or ``None``."""
-    return getattr(error, "strerror", None)
 
 
 class _Rows:

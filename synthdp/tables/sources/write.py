@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from os import PathLike
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from synthdp.errors import FormatError, ParameterError
-from synthdp.files import replacing, replacing_folder
+from synthdp.files import replacing, replacing_folder, writing
 from synthdp.tables.refusals import instead_of
 from synthdp.tables.sources.csv import write_csv_blocks
 
@@ -81,15 +80,7 @@ def writing_tables(folder: Path, files: Mapping[str, str]) -> Iterator[Callable[
         If a file cannot be written.
     """
     writers: dict[str, Any] = {}
-    with (
-        instead_of(
-            OSError,
-            say=lambda error: FormatError(
-                f"'{folder}' cannot be written ({_why(error)}): give a path in a writable folder with free space"
-            ),
-        ),
-        replacing_folder(folder) as scratch,
-    ):
+    with writing(folder, refusal=FormatError), replacing_folder(folder) as scratch:
 
         def write(blocks: Mapping[str, Any]) -> None:
             for name, block in blocks.items():
@@ -116,15 +107,7 @@ def _opener(path: Path) -> Callable[..., Any]:
 def _write_arrow(path: Path, blocks: Iterable[Any]) -> None:
     """Write Arrow tables to a file, whole or not at all."""
     opened = _opener(path)
-    with (
-        instead_of(
-            OSError,
-            say=lambda error: FormatError(
-                f"'{path}' cannot be written ({_why(error)}): give a path in a writable folder with free space"
-            ),
-        ),
-        replacing(path) as beside,
-    ):
+    with writing(path, refusal=FormatError), replacing(path) as beside:
         writer = None
         try:
             for block in blocks:
@@ -133,9 +116,3 @@ def _write_arrow(path: Path, blocks: Iterable[Any]) -> None:
         finally:
             if writer is not None:
                 writer.close()
-
-
-def _why(error: BaseException) -> str:
-    """Return the operating system's words for a disk error."""
-    number = getattr(error, "errno", None)
-    return os.strerror(number) if number else "the disk may be full"
