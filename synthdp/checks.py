@@ -17,7 +17,7 @@ from synthdp.errors import ParameterError
 
 _LARGE = 2**31
 """Upper limits from here on are named in a message only if the value exceeds them, because they are of no use to
-others."""
+others.  A convention."""
 
 
 def check_whole(name: str, value: object, *, least: int = 1, most: int | None = None) -> None:

@@ -22,7 +22,8 @@ WORKERS = min(4, os.cpu_count() or 1)
 
 
 FEW_ROWS = 1 << 14
-"""Fewest rows of a table on which several threads work; with fewer they take longer to start than to work."""
+"""Fewest rows of a table on which several threads work; with fewer they take longer to start than to work.  A safety
+limit of time."""
 
 
 def workers_for(rows: int) -> int:

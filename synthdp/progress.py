@@ -41,10 +41,11 @@ sizes of the Adult table (3 000 to 195 000 rows, 5 and 15 columns), and rounded;
 of time wrong."""
 
 LEAST_SHARE = 0.05
-"""Fraction of the work that must be done before the time left is shown: less is no base for a forecast."""
+"""Fraction of the work that must be done before the time left is shown: less is no base for a forecast.  A convention.
+"""
 
 WAITING = 0.95
-"""Largest fraction of a running stage that counts as done, so that a slow stage never seems finished."""
+"""Largest fraction of a running stage that counts as done, so that a slow stage never seems finished.  A convention."""
 
 
 class TimeLeft:

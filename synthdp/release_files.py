@@ -30,7 +30,8 @@ from synthdp.sampling.model_document import read as read_model, read_domains, wr
 from synthdp.sampling.synthetic_model import SyntheticModel
 
 VERSION, FORMS_VERSION = 1, 2
-"""File versions of a release of synthetic tables, and of a release with any other output."""
+"""File versions of a release of synthetic tables (VERSION), and of a release with any other output (FORMS_VERSION),
+which is stored by registered classes.  Each rises by one when its form changes.  A convention."""
 VERSIONS = (VERSION, FORMS_VERSION)
 """File versions that this code reads."""
 

@@ -17,7 +17,8 @@ from synthdp.domain.axis import Axis
 from synthdp.errors import ParameterError
 
 INSIDE = 1e-9
-"""Fraction of a fine bin's rows reserved for its last value if an interval ends in the bin.  A numerical tolerance."""
+"""An interval for a quantile stops this fraction of a fine bin's rows short of the bin's upper end.  Rounding then does
+not move its end into the next bin.  A numerical tolerance."""
 
 KNOTS = 33
 """Errors of a distribution function are computed at this many steps, spread evenly over its rows, and at as many spread

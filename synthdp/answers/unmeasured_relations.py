@@ -158,10 +158,12 @@ NO_RELATION = 1e-6
 """Largest probability of a cell beyond the product of its margins that counts as rounding.  A numerical tolerance."""
 
 MOST_COUPLINGS = 8192
-"""Most relations that are tried for an answer, about half a second of time.  A safety limit."""
+"""Most relations of the columns that are tried to find the answer farthest from independence (`farthest`), about half a
+second of time.  A safety limit."""
 
 MOST_REARRANGED = 256
-"""Most rearrangements of points that are tried for an answer.  A safety limit of time."""
+"""Most rearrangements of points that are tried to bound the mean of a smooth function (`rearranged`).  A safety limit
+of time."""
 
 
 def is_product(law: FloatArray, margins: Sequence[FloatArray]) -> bool:

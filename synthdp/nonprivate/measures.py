@@ -30,8 +30,8 @@ SMOOTH, SHARP = (2.0, 4.0, 6.0, 8.0, 10.0), (0.5, 1.0)
 kernels see the rough shape of a table, narrow ones its details.  A convention."""
 
 MOST_LEVELS = 255
-"""Largest number of levels that the boosting library accepts in a categorical column, a limit of scikit-learn.  A
-column with more levels is taken as numeric, by its codes."""
+"""Largest number of levels that the boosting library, scikit-learn, accepts in a categorical column.  A column with
+more levels is taken as numeric, by its codes.  Derived: the limit of scikit-learn."""
 
 PROPENSITY_ROWS = 20_000
 """Random rows of each table on which the propensity model is trained, at most.  A safety limit of time."""

@@ -129,8 +129,8 @@ CELLS_AT_ONCE = 1 << 21
 """Cells of marginals that are compared in one block.  A safety limit of memory."""
 
 SECONDS_A_VALUE = 1.7e-7
-"""Seconds to read, count and draw one value, for rows in excess of the simulated rows, as
-benchmarks/speed/flagship_scale.py measures it."""
+"""Seconds to read, count and draw one value, for rows in excess of the simulated rows, measured by
+benchmarks/speed/flagship_scale.py."""
 
 BYTES_AT_REST, BYTES_A_VALUE = 290e6, 18
 """Peak memory of the process in bytes: a fixed part, and a part per value of the table, as measured by

@@ -30,7 +30,7 @@ WEAKEST = 3.0
 plans have larger ones, the smallest of them.  A safety limit."""
 
 USUAL = 1.0
-"""Epsilon that is recommended if no epsilon is accurate enough, from docs/how-to/choose-epsilon.md."""
+"""Epsilon that is recommended if no epsilon is accurate enough, from docs/how-to/choose-epsilon.md.  A convention."""
 
 HARDEST = 5
 """Number of columns that the text of a plan lists, those with the largest errors.  More would make the text long.  A

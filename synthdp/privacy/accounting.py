@@ -58,7 +58,7 @@ A numerical tolerance: a few thousand roundings of 1e-16 stay far below."""
 
 _BLUR = 4.0  # variance that a continuous Gaussian gives up to become a discrete one
 """Variance that sigma^2 loses, in squared lattice steps, in the price of integer noise: N_Z(0, s^2) costs no more than
-normal noise of variance s^2 - 4.  It is the v of Lemma 1 in docs/proofs/gaussian-filter.md."""
+normal noise of variance s^2 - 4.  Derived: the v of Lemma 1 in docs/proofs/gaussian-filter.md."""
 _LARGEST_EPSILON = 700.0  # e^ε stays a float
 """Largest epsilon that is computed: e^epsilon overflows a float just above.  A safety limit."""
 _TOO_MUCH = 3000.0  # a ρ or μ that costs δ = 1 at every such ε

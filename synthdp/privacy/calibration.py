@@ -22,7 +22,7 @@ from synthdp.queries.protocol import KeyStatistic, Statistic
 
 LEAST_SIGMA = 2**20
 """Smallest sigma, in integer steps, of noise under Gaussian DP: above it, discrete noise costs at most 2e-12 of mu more
-than continuous noise."""
+than continuous noise.  A numerical tolerance."""
 
 THRESHOLDS_SHARE = 0.1
 """Share of a promised delta for the thresholds by which discovery releases labels; the rest buys Gaussian noise.  A

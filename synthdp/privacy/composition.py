@@ -18,7 +18,7 @@ from synthdp.privacy.accounting import last_holding
 
 LATTICE_STEPS = 1024
 """Lattice steps for a sensitivity of 1 in `pld`: so fine that the discrete Laplace law equals the continuous one to
-1e-6."""
+1e-6.  A numerical tolerance."""
 
 _SLACK = 1e-11
 """Relative error added to computed bounds, so that rounding never makes a loss too small.  A numerical tolerance."""

@@ -21,11 +21,11 @@ Bits: TypeAlias = Callable[[int], int]
 
 SMALLEST_SCALE = Fraction(1, 1024)
 """Least scale.  Below it (ε above 1024 for sensitivity 1) there is no privacy to speak of, and exponents would grow
-large."""
+large.  A safety limit of time."""
 
 _WORD = 64
-"""Random bits that are drawn at once when a probability is compared with a uniform number.  Fewer would more often
-need a second round, more would draw bits in vain; the law stays exact with any."""
+"""Random bits that are drawn at once when a probability is compared with a uniform number.  Fewer would more often need
+a second round, more would draw bits in vain; the law stays exact with any.  A convention."""
 
 
 def draw(dimension: int, *, scale: Fraction, bits: Bits) -> list[int]:

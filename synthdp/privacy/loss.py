@@ -20,7 +20,7 @@ ROUNDING = 1e-12
 
 LARGE_EPSILON = 5.0
 """Epsilon above which the guarantee is weak and the user is warned.  At 5 an attacker's guess from 50:50 odds may be
-right with a probability of .993.
+right with a probability of .993.  A convention.
 """
 
 

@@ -22,14 +22,15 @@ from synthdp.arrays import FloatArray, IntArray, frozen
 
 UNIT = 2**10
 """Denominator of a factor's entries, which are multiples of 1 / UNIT.  Finer entries lower no variance by a thousandth,
-coarser ones raise it."""
+coarser ones raise it.  A numerical tolerance."""
 
 MOST_PATTERNS = 200_000
-"""Largest number of sets of periods whose costs are computed one by one; beyond it a bound is used, to save time."""
+"""Largest number of sets of periods whose costs are computed one by one; beyond it a bound is used.  A safety limit of
+time."""
 
 FITTED_PATTERNS = 1_000
-"""Largest number of sets of periods for which a factor is optimised numerically; beyond it a standard factor is used,
-to save time.
+"""Largest number of sets of periods for which a factor is optimised numerically; beyond it a standard factor is used.
+A safety limit of time.
 """
 
 SHARPNESS = (4, 16, 64, 200)
@@ -39,7 +40,7 @@ is at most 3.5 % above the largest cost.  A numerical tolerance.
 """
 
 STEPS, MEMORY = 1500, 30
-"""Most L-BFGS steps of each fit, and the number of past steps it remembers.  They limit time and memory."""
+"""Most L-BFGS steps of each fit, and the number of past steps it remembers.  Safety limits of time and memory."""
 
 
 def prefix_sums(periods: int) -> FloatArray:

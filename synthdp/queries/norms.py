@@ -32,7 +32,7 @@ limit.
 
 _HALF_WORD = 31
 """Bits of the low half of a square, which has at most 62: where a sum of squares may exceed 64 bits, the halves are
-summed apart."""
+summed apart.  Derived."""
 
 
 @file_form("Norms")

@@ -25,7 +25,7 @@ SHORTER_MONTHS = (4, 6, 9, 11)
 """Numbers of the months with 30 days; with February, these decide which days a date rule excludes."""
 
 LONGEST_SHOWN = 80
-"""Most characters of a value in a message.  More fill the line; fewer cut texts that people write."""
+"""Most characters of a value in a message.  More fill the line; fewer cut texts that people write.  A convention."""
 
 
 class Constraint(ABC):

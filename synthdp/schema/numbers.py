@@ -25,7 +25,7 @@ LIKE = ("lognormal", "normal", "exponential", "uniform", "increasing", "decreasi
 """Shapes of a distribution that may be declared for a numeric column, to smooth its noisy histogram."""
 
 POWERS_OF_TEN = tuple(Fraction(10) ** power for power in range(3, -7, -1))
-"""Roundings of numbers that discovery looks for where none is declared: thousands to millionths."""
+"""Roundings of numbers that discovery looks for where none is declared: thousands to millionths.  A convention."""
 
 LARGEST_EXACT = 2**53
 """Largest integer up to which floats hold all integers, so that the quotient of two is the nearest float.  Derived: a

@@ -17,7 +17,8 @@ UNIT = "u0"
 """The SQL name of the column that holds the hash of a row's unit."""
 
 _DIGITS = 32
-"""Hexadecimal digits of SHA-256 that identify a unit: 128 bits, as in `Bounding.digests`."""
+"""Hexadecimal digits of SHA-256 that identify a unit: 128 bits, as in `Bounding.digests`.  A safety limit: two of 2^40
+units share these bits with a probability below 2^-48."""
 
 
 @dataclass(frozen=True, slots=True)

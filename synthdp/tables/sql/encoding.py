@@ -43,7 +43,7 @@ with localcontext(prec=800):
 
 _WIDEST, _NARROWEST = 1e200, 1e-200
 """Largest and smallest width of an interval of real numbers encoded in SQL: PostgreSQL refuses arithmetic that over- or
-underflows.  Others are encoded in Python."""
+underflows, as products and quotients of such widths cannot.  Other intervals are encoded in Python.  Safety limits."""
 
 
 def _standard_literal(text: str) -> str:

@@ -189,7 +189,11 @@ class ListCoefficients(ListStatistic):
         return RecordBounds(largest.plus(rows), largest.times(2))
 
     def _coefficients(self, pattern: IntArray, r: int) -> Callable[[tuple[int, ...]], IntArray]:
-        """Return a function from a set of rules to its coefficient in each list's output pattern, (n,)."""
+        """Return a function from a set of rules to the coefficient of that set in each list, (n,).
+
+        The coefficients are looked up in ``whole``.  All n lists have r rules; ``pattern``, (n,), holds their outputs,
+        as in `CanonicalLists`.
+        """
         return lambda subset: self.whole[r][pattern, sum(1 << j for j in subset)]
 
 
@@ -319,7 +323,7 @@ class PrefixCoefficients(ListStatistic):
 
     @property
     def bounds(self) -> RecordBounds:
-        """Return the sensitivity: the largest norms of any output pattern, computed once."""
+        """Return the sensitivity: the largest norms of a list's coefficients, over all outputs of its rules."""
         return self._bounds
 
     def of_patterns(self, pattern: IntArray, r: int) -> tuple[IntArray, IntArray]:
@@ -348,7 +352,11 @@ class PrefixCoefficients(ListStatistic):
         return (2 * outputs[:, 0] - 1) * (self.scales[0] // 2) + parts[:, 0].sum(axis=1), last
 
     def _coefficients(self, pattern: IntArray, r: int) -> Callable[[tuple[int, ...]], IntArray]:
-        """Return a function from a set of rules to its coefficient in each list's output pattern, (n,)."""
+        """Return a function from a set of rules to the coefficient of that set in each list, (n,).
+
+        The coefficients are computed by `of_patterns`.  All n lists have r rules; ``pattern``, (n,), holds their
+        outputs, as in `CanonicalLists`.
+        """
         constant, last = self.of_patterns(pattern, r)
         return lambda subset: last[:, len(subset), subset[-1]] if subset else constant
 
