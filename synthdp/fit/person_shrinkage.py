@@ -247,9 +247,9 @@ def towards(
 ) -> FloatArray:
     """Return a noisy table, (m, n), shrunk towards an expected one.
 
-    The margins of the expected table are taken, unless a difference is significant.  Between two numbers, an
-    association of few parameters is fitted first; Stein's estimate of the risk chooses how many.  The noisy table is
-    then shrunk towards the fit.
+    The margins of the result lie between the expected and the noisy ones: at the expected ones if noise explains the
+    difference (the rule of James and Stein).  Between two numbers, an association of few parameters is fitted first;
+    Stein's estimate of the risk chooses how many.  The noisy table is then shrunk towards the fit.
 
     Parameters
     ----------

@@ -144,9 +144,10 @@ class MeasuredDatabase:
         return cls(total, error, tuple(measured), tuple(scored))
 
     def unseen(self, terms: Sequence[Term], layout: Layout) -> float:
-        """Return the noise stddev of a question's columns, as a fraction of the persons: as many may be hidden by it.
+        """Return the fraction of the persons that noise may hide from a question: the noise stddev of a column.
 
-        The column with the least noise decides; without a counted column it is 0.  Errors of rare counts include it.
+        Of several columns, the one with the least noise decides; without a counted column the fraction is 0.  Errors of
+        rare counts include this fraction.
 
         For a column that is counted by periods, the noise of all counts of a category adds up.
         """

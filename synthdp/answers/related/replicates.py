@@ -66,8 +66,8 @@ class DatabaseReplicates:
         (m,) weight of each person in the model, raked to the release's noisy tables.
     pairs
         Two triples: (m, size) weights of databases, (m, size) weights of their fits, and a factor on the difference of
-        their answers.  The databases of the first triple vary by sampling and noise, of the second by unmeasured
-        relations.
+        their answers.  The databases of the first triple vary by sampling and noise, of the second by random relations;
+        see `_changes`.
     """
 
     drawn: Drawn
@@ -119,7 +119,8 @@ def matrix_of(table: PersonTable, persons: Persons) -> Sparse:
 def _changes(drawn: Drawn, known: MeasuredDatabase, base: FloatArray, rng: Generator, size: int) -> FloatArray:
     """Return relative changes of persons' weights, (persons, replicates), by random relations.
 
-    The relations stand for relations that were not measured.  ``size`` is the number of replicates.
+    The relations stand for relations that were not measured, and for the part of measured relations that a refit does
+    not recover.  ``size`` is the number of replicates.
     """
     change = np.zeros((len(base), size))
     for measured in known.measured:

@@ -84,7 +84,8 @@ def grouping_of(axis: Axis, counts: FloatArray, stddev: float, *, groups: int, n
     """Merge a column's bins into groups for larger tables, by its noisy one-way table.
 
     Rare levels share a group.  Numbers are grouped by rank within their period, so that growth over time drops out.
-    One table of a value and the next then serves all periods.
+    One table of a value and the next then serves all periods.  If some bin is heavy (`HEAVY`), all periods have the
+    same groups, so that the bin is a group by itself in each.
 
     Parameters
     ----------
@@ -97,7 +98,7 @@ def grouping_of(axis: Axis, counts: FloatArray, stddev: float, *, groups: int, n
     groups
         Most groups of regular values of an ordered column.
     name
-        Name that distinguishes it from other groupings.
+        Name that distinguishes the grouping from others of the attribute.
     """
     regular = axis.regular
     if not axis.grid.ordered:

@@ -74,11 +74,12 @@ class AttributeColumn:
     stddev
         Standard deviation of the noise in each of these bins, in persons.
     share
-        Share of the budget that the first measurement of the counts cost; splits cost a part of it.
+        Share of the budget that the first measurement of the counts cost; each level of splits costs a fixed fraction
+        of this share.
     split_stddev
         Standard deviation of the noise of a split's counts, in persons.
     known
-        Its fine bins, all periods together, with weights in persons.
+        The fine bins of the column, all periods together, with weights in persons.
     """
 
     one: Attribute

@@ -117,7 +117,7 @@ def candidates(layout: Layout, groupings: Groupings) -> list[PersonTable]:
     """Return the tables of two attributes that are scored: all but the tables of `always`.
 
     The two attributes are of one row; of a row and a row above it; or of a row and the row before or another sibling.
-    Another kind pairs an attribute with a summary of another one over all rows before.  Attributes with one group are
+    Another kind pairs an attribute with a summary of its own values in all rows before.  Attributes with one group are
     left out.
     """
     every = attributes(layout)

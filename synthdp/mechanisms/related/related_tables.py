@@ -315,7 +315,7 @@ class RelatedTables(HasPrivacyCost):
                     one, layout.axis(one.table, one.name), counts, counted[i][1], share,
                     first_stddev=first[i][1] * math.sqrt(shares[i] / share), total=rows[one.table],
                 ))  # fmt: skip
-        known = _Known(layout, {}, {}, {}, {}, Histories(layout, {}), {}, total, left, tuple(answers), ())
+        known = _Known(layout, {}, {}, {}, {}, Histories(layout, {}), {}, total, left, tuple(answers))
         return known.with_ones(ones, columns), tuple(columns)
 
     def _persons(self, known: _Known, rng: Generator) -> Persons:
@@ -351,7 +351,7 @@ class RelatedTables(HasPrivacyCost):
             pair = pair_of_others(known.layout, table, counts, stddev) if margins else None
             if pair is not None and not made.has_factor(pair[0]):
                 made = made.with_factors(_factors(known, pair[0], pair[1:], persons))
-        return replace(made, left=left, answers=(*known.answers, found), chosen=(*known.chosen, *tables))
+        return replace(made, left=left, answers=(*known.answers, found))
 
     def _stays(
         self, account: Curator, known: _Known, tables: Sequence[PersonTable], rng: Generator, *, share: float
@@ -382,7 +382,7 @@ class RelatedTables(HasPrivacyCost):
             one for table, noisy in zip(tables, counted, strict=True) for one in _factors(known, table, noisy, persons)
         ]
         made = known.with_factors(factors)
-        return replace(made, left=left, answers=(*known.answers, *answers), chosen=(*known.chosen, *tables))
+        return replace(made, left=left, answers=(*known.answers, *answers))
 
     def _fit(self, known: _Known, rng: Generator, *, sweeps: int, last: float = LAST) -> _Known:
         """Return the state with its model fitted to all tables measured so far.
@@ -432,8 +432,6 @@ class _Known:
         The rest of the budget.
     answers
         The noisy answers.
-    chosen
-        The tables of two attributes that are in the model.
     """
 
     layout: Layout
@@ -446,7 +444,6 @@ class _Known:
     total: float
     left: BudgetAllocation
     answers: tuple[Measurements, ...]
-    chosen: tuple[PersonTable, ...]
 
     @property
     def rows_of_person(self) -> float:

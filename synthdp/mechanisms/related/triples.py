@@ -108,7 +108,7 @@ def regrouped(
     members = {(three.table, three.attribute), *(_other(part) for part in three.parts)}
 
     def merged(key: Key, grouping: Grouping) -> Grouping:
-        """Return the groups of one attribute; categories, numbers of rows and what no measured pair has keep theirs."""
+        """Return the groups of one attribute; attributes without ranks or without a measured pair keep theirs."""
         fine = groupings[key].get("pairs")
         if fine is None or not fine.ranked.any():
             return grouping
