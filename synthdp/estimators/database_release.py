@@ -38,8 +38,8 @@ from synthdp.estimators.findings import (
 )
 from synthdp.estimators.synthetic_release import SyntheticRelease
 from synthdp.mechanisms.preflight import account_of, discovery_part, first_that_works, release_of
-from synthdp.mechanisms.related.choosing import names_wished
-from synthdp.mechanisms.related.related_tables import RelatedTables, check_tables, relations_wished, single_attributes
+from synthdp.mechanisms.related.choosing import names_wished, relations_wished
+from synthdp.mechanisms.related.related_tables import RelatedTables, check_tables, single_attributes
 from synthdp.mechanisms.workload import Workload
 from synthdp.privacy.loss import PrivacyLoss, loss_of
 from synthdp.progress import Progress, ProgressCallback, silent

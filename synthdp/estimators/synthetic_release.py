@@ -749,17 +749,12 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Return the given schema as a `Schema`, None without one; a draft must have been reviewed."""
         return None if self.schema is None else schema_given(self.schema)
 
-    def _drafted_or_declared(self) -> Schema | None:
-        """Return the given schema as a `Schema`, also from a draft without review.
-
-        A plan may use it because no row is read.
-        """
-        return self.schema.schema if isinstance(self.schema, DraftedSchema) else self._declared()
-
     def _check_settings(self) -> PrivacyLoss:
         """Return the whole privacy loss, after checks of the settings that no later step checks."""
         loss = checked_loss(self, stacklevel=5)
-        schema = self._drafted_or_declared()
+        schema = (
+            self.schema.schema if isinstance(self.schema, DraftedSchema) else self._declared()
+        )  # a plan takes drafts
         if schema is not None and self.n_rows is not None:
             check_enough_keys(schema, self.n_rows)
         check_one_of("undiscovered", self.undiscovered, UNDISCOVERED)

@@ -1,6 +1,7 @@
 """The one update of both fits of graphical models: the exact step of one table's log-potential, the others held fixed.
 
-`max_entropy` applies it to beliefs on a junction tree, `raking` to weighted rows.
+`best_ridge` chooses how far the step trusts a table.  `max_entropy` applies the step to beliefs on a junction tree,
+`raking` to weighted rows.
 """
 
 from __future__ import annotations
@@ -30,6 +31,10 @@ numerical tolerance."""
 _NEAR = 0.1
 """The scale s that all cells share is corrected only when Newton's correction of each cell's log-count is below this;
 farther off, its linear approximation is poor.  A numerical tolerance."""
+
+RIDGES = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
+"""Ridges that are tried for a table, in multiples of its noise; the larger, the less the fit trusts the table.  A grid:
+its steps of about two are a tolerance."""
 
 
 class Step(NamedTuple):
@@ -95,6 +100,31 @@ def proportional_step(
         return Step(np.zeros(expected.size), np.ones(expected.size))
     factor *= total / kept
     return Step(u - offset - shift, factor)
+
+
+def best_ridge(counts: FloatArray, expected: FloatArray, stddev: float) -> float:
+    """Return the ridge of a table, in multiples of its noise, with the least estimated risk.
+
+    A ridge of v moves a cell from its expected count m towards the noisy count y.  The fraction of the way is s = m /
+    (m + v).  The squared error of this linear rule has an unbiased estimate: sum (1 - s)^2 (y - m)^2 + 2 s sigma^2
+    (Stein 1981).  Each cell is weighted by 1 / (m + sigma), which makes squares comparable to absolute errors.
+
+    Parameters
+    ----------
+    counts
+        (cells,) noisy counts y, in rows.
+    expected
+        (cells,) counts m under the model before this table was measured, in rows, >= 0.
+    stddev
+        Standard deviation sigma of the noise of a cell, in rows.
+    """
+    weight = 1 / (expected + stddev)
+    squared = (counts - expected) ** 2
+    risks = []
+    for ridge in RIDGES:
+        trust = expected / (expected + ridge * stddev)
+        risks.append(float((weight * ((1 - trust) ** 2 * squared + 2 * trust * stddev**2)).sum()))
+    return RIDGES[int(np.argmin(risks))]
 
 
 def _above(z: FloatArray) -> FloatArray:

@@ -13,8 +13,7 @@ import numpy as np
 
 from synthdp.arrays import BoolArray, FloatArray, IntArray
 from synthdp.domain.axis import Axis
-from synthdp.fit.separate_bins import NoisyHistogram
-from synthdp.fit.smoothing import estimated_each
+from synthdp.fit.smoothing import NoisyHistogram, estimated_each
 from synthdp.measurements import beyond_noise
 from synthdp.mechanisms.column_sizes import far_beyond, filled_range
 from synthdp.schema.columns import DISCOVERED

@@ -19,8 +19,8 @@ from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
 from synthdp.fit.out_of_domain import OutOfDomain
+from synthdp.fit.proportional_step import best_ridge
 from synthdp.fit.raking import raked_exactly
-from synthdp.fit.shrinkage import best_ridge
 from synthdp.fit.top_down import NoisyPlaces, PlaceCounts, descended, divided
 from synthdp.mechanisms.adaptive.knowledge import Knowledge, PlaceLevel
 from synthdp.mechanisms.adaptive.measuring import measure_each

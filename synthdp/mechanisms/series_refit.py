@@ -24,9 +24,8 @@ from synthdp.fit.listed_entropy import ListedEntropy
 from synthdp.fit.max_entropy import MaxEntropy
 from synthdp.fit.moment_matching import NoisyProducts
 from synthdp.fit.out_of_domain import OutOfDomain, consistent_merged
-from synthdp.fit.proportional_step import proportional_step
+from synthdp.fit.proportional_step import best_ridge, proportional_step
 from synthdp.fit.raking import Particles
-from synthdp.fit.shrinkage import best_ridge
 from synthdp.fit.smoothing import estimated
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.adaptive_marginals import AdaptiveMarginals

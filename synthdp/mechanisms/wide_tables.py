@@ -17,7 +17,7 @@ from synthdp.arrays import MEAN_ABS, Clique, FloatArray, IntArray
 from synthdp.curator import Curator
 from synthdp.distribution.junction_tree import TreePlanner
 from synthdp.domain.domain import Domain
-from synthdp.fit.shrinkage import best_ridge
+from synthdp.fit.proportional_step import best_ridge
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.screening import DENOMINATOR, MAX_PAIR_CELLS
 from synthdp.mechanisms.adaptive.selection import MAX_REJECTIONS

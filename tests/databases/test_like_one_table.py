@@ -14,7 +14,7 @@ from strictness import warnings_kept
 import synthdp as sd
 from synthdp.domain.histories import Layout
 from synthdp.errors import DataError, MisfitWarning, ParameterError
-from synthdp.mechanisms.related.related_tables import relations_wished, weights_of
+from synthdp.mechanisms.related.choosing import relations_wished, weights_of
 from synthdp.queries.person_tables import Grouping, Kind, PersonTable
 
 pytestmark = pytest.mark.usefixtures("few_sweeps")

@@ -13,7 +13,7 @@ from synthdp.curator import Curator
 from synthdp.domain.domain import Domain
 from synthdp.fit.consistency import centred
 from synthdp.fit.out_of_domain import merged_tables
-from synthdp.fit.shrinkage import best_ridge
+from synthdp.fit.proportional_step import best_ridge
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.optimum import Optimum
 from synthdp.mechanisms.adaptive.screening import DENOMINATOR

@@ -8,13 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from synthdp.arrays import FloatArray, IntArray
 from synthdp.domain.histories import STATE, Layout, Order
 from synthdp.mechanisms.allocation import BudgetAllocation
-from synthdp.mechanisms.workload import Workload
+from synthdp.mechanisms.workload import Workload, workload_of
 from synthdp.queries.person_tables import Grouping, Kind, PersonTable
 from synthdp.schema.database import DatabaseSchema
 
@@ -306,3 +307,14 @@ def names_wished(schema: DatabaseSchema) -> list[str]:
         f"{table}.{name}" for table in schema.names for name, one in schema.tables[table].items() if not one.names_rows
     ]
     return [*columns, *(f"{one.child}.rows" for one in schema.relations)]
+
+
+def relations_wished(schema: DatabaseSchema, workload: Any, target: str | None) -> Workload:
+    """Return the weights of relations that a user describes by ``table.column`` and ``child.rows``; see `workload_of`.
+
+    Raises
+    ------
+    ParameterError
+        If a name is none of these.
+    """
+    return workload_of(workload, names_wished(schema), target=target)

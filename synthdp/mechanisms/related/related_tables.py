@@ -22,7 +22,7 @@ from synthdp.domain.histories import NO_PARENT_ROW, Layout
 from synthdp.domain.refinement import Refinement
 from synthdp.errors import ParameterError
 from synthdp.fit.history_scaling import LAST, Key, Target, fit_histories
-from synthdp.fit.person_shrinkage import towards
+from synthdp.fit.person_shrinkage import shrunk, towards
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.column_histograms import one_way_share
@@ -51,16 +51,16 @@ from synthdp.mechanisms.related.choosing import (
     attributes,
     beyond_shared,
     candidates,
-    names_wished,
     one_way,
     related,
+    relations_wished,
     unusual,
     weights_of,
     worth_measuring,
 )
 from synthdp.mechanisms.related.triples import pair_of_others, regrouped, triples
 from synthdp.mechanisms.survey_weights import refuse_weights
-from synthdp.mechanisms.workload import Workload, workload_of
+from synthdp.mechanisms.workload import Workload
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.queries.person_tables import Grouping, Kind, PersonDistances, PersonTable, each_once
@@ -576,7 +576,7 @@ def _factors(
     if table.kind in (Kind.STAY, Kind.ALIKE):
         came = _came(table, persons) * scale
         now = came * min(1.0, max(0.0, float(noisy.sum())) / max(float(came.sum()), 1e-9))
-        counts = towards_stay(noisy, now, stddev)
+        counts = np.maximum(now + shrunk(noisy - now, stddev), 0)
     else:
         same = table.other == table.attribute and table.kind in (Kind.STEP, Kind.BEFORE, Kind.SIBLING)
         counts = towards(noisy, now, stddev, same=same, ordered=_ordered(table))
@@ -615,17 +615,6 @@ def check_tables(schema: DatabaseSchema) -> None:
     """Raise SchemaError if a table has a column that a release of several tables does not support: a survey weight."""
     for name, table in schema.tables.items():
         refuse_weights(table, by="several tables", table=name)
-
-
-def relations_wished(schema: DatabaseSchema, workload: Any, target: str | None) -> Workload:
-    """Return the weights of relations that a user describes by ``table.column`` and ``child.rows``; see `workload_of`.
-
-    Raises
-    ------
-    ParameterError
-        If a name is none of these.
-    """
-    return workload_of(workload, names_wished(schema), target=target)
 
 
 def single_attributes(curator: Curator, measured: tuple[Measurements, ...]) -> tuple[DatabaseModel, tuple[str, ...]]:
@@ -744,16 +733,6 @@ def _came(table: PersonTable, persons: Persons) -> FloatArray:
     before = table.grouping.of(rows[table.attribute][later - 1], rows.group[later - 1])
     weights = persons.step_shares(table.table, 1)[later] / persons.whole(table.table)
     return np.asarray(np.bincount(before, weights, table.grouping.size)[:, None], np.float64)
-
-
-def towards_stay(noisy: FloatArray, expected: FloatArray, stddev: float) -> FloatArray:
-    """Return how many persons keep each value, (groups, 1): noisy counts shrunk towards expected ones by their noise.
-
-    Unshrunk counts would move with the noise, and so would the persistence of the synthetic values.
-    """
-    gap = noisy - expected
-    kept = max(0.0, 1 - gap.size * stddev**2 / max(float((gap**2).sum()), 1e-9))
-    return np.maximum(expected + kept * gap, 0)
 
 
 def _screened(

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from synthdp.fit.separate_bins import MOST_ODDS, NEAR, NoisyHistogram, _roots, separate_and_heaped_bins
-from synthdp.fit.smoothing import estimated, smoothed
+from synthdp.fit.smoothing import MOST_ODDS, NEAR, NoisyHistogram, _roots, estimated, separate_and_heaped_bins, smoothed
 from synthdp.queries.contingency import project_to_simplex
 
 CELLS = np.arange(32)
@@ -194,7 +193,7 @@ def test_finer_points_of_the_posteriors_move_no_estimate_by_a_tenth_of_the_noise
         for stddev in (3.0, 30.0, 150.0)
     ]
     found = separate_and_heaped_bins(histograms)
-    monkeypatch.setattr("synthdp.fit.separate_bins.PLACES", 225)
+    monkeypatch.setattr("synthdp.fit.smoothing.PLACES", 225)
     for histogram, ours, finer in zip(histograms, found, separate_and_heaped_bins(histograms), strict=True):
         for one, other in zip(ours, finer, strict=True):
             assert np.abs(one.rows - other.rows).max() < 0.1 * histogram.stddev

@@ -9,8 +9,7 @@ from small_databases import SCHEMAS
 from synthdp.domain.histories import Layout
 from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.related.asked_tables import FEWEST, MOST, fineness
-from synthdp.mechanisms.related.choosing import beyond_shared, related, weights_of, worth_measuring
-from synthdp.mechanisms.related.related_tables import relations_wished
+from synthdp.mechanisms.related.choosing import beyond_shared, related, relations_wished, weights_of, worth_measuring
 from synthdp.mechanisms.related.triples import triples
 from synthdp.mechanisms.workload import Workload
 from synthdp.privacy.loss import GaussianDP

@@ -9,7 +9,7 @@ from small_databases import SCHEMAS, codes_of, every_person, frames, tables_of
 import synthdp as sd
 from synthdp.domain.histories import Layout
 from synthdp.mechanisms.related.asked_tables import merged_by_relation
-from synthdp.mechanisms.related.related_tables import relations_wished
+from synthdp.mechanisms.related.choosing import relations_wished
 from synthdp.mechanisms.related.triples import pair_of_others, regrouped, triples
 from synthdp.queries.person_tables import Grouping, Kind, PersonTable
 from synthdp.queries.persons import Persons
