@@ -11,8 +11,9 @@
   the largest Cramér's V of two columns of the synthetic table, over levels that 30 of its rows have, and the part of pairs
   that are farther from independence than a table of as many rows is by chance in one of a thousand, and the largest V of
   the same rows with every column shuffled by itself.
-- ``missing``: 823 rows of 170 columns and 900 of 120, 40 % of whose values are missing: how many columns have a share of
-  missing values inside the release's own 95 % interval for it, and in how many complete columns some are missing.
+- ``missing``: 823 rows of 170 columns, 60 % of whose values are missing, and 900 rows of 120 columns, 40 %; every tenth
+  column is complete: how many columns have a share of missing values outside the release's own 95 % interval for it, and
+  in how many complete columns some are missing.
 - ``wide``: five related numbers of 10 000 rows, declared with bounds that fit and with bounds a thousand times as wide:
   the mean Kolmogorov distance, and what is kept of Spearman's correlation.
 
@@ -37,7 +38,7 @@ from scipy.stats import chi2, ks_2samp
 import synthdp as sd
 
 DELTA = 1e-9
-SIZES = {"missing": ((823, 170), (900, 120))}
+SIZES = {"missing": ((823, 170, 0.6), (900, 120, 0.4))}
 CHANCE, FILLED = 0.001, 30
 FACTOR = 1000
 """How many times too wide bounds are."""
@@ -92,14 +93,14 @@ def independent_table(rows: int = 9_000) -> tuple[pd.DataFrame, sd.Schema]:
     })  # fmt: skip
 
 
-def missing_table(rows: int, columns: int) -> tuple[pd.DataFrame, sd.Schema]:
-    """Return columns of which every tenth is complete, and 40 % of the others' values are missing."""
+def missing_table(rows: int, columns: int, share: float) -> tuple[pd.DataFrame, sd.Schema]:
+    """Return columns of which every tenth is complete, and such a share of the others' values is missing."""
     rng = np.random.default_rng(3)
     table = pd.DataFrame({
         f"c{i}": rng.normal(50, 15, rows).round().clip(0, 100) if i % 2 else rng.integers(0, 5, rows).astype(float)
         for i in range(columns)
     })  # fmt: skip
-    gone = (rng.random(table.shape) < 0.4) & (np.arange(columns) % 10 > 0)
+    gone = (rng.random(table.shape) < share) & (np.arange(columns) % 10 > 0)
     schema = {
         name: sd.Integer(0, 100, nullable=True) if i % 2 else sd.Categorical([0, 1, 2, 3, 4], nullable=True)
         for i, name in enumerate(table)
@@ -190,15 +191,15 @@ def of_independent(epsilon: float, seed: int, *, tiny: bool = False) -> dict[str
 def of_missing(epsilon: float, seed: int, *, tiny: bool = False) -> dict[str, float]:
     """Return how many columns have a share of missing values inside the release's interval for it."""
     found: dict[str, float] = {}
-    for rows, columns in ((400, 10),) if tiny else SIZES["missing"]:
-        table, schema = missing_table(rows, columns)
+    for rows, columns, share in ((400, 10, 0.4),) if tiny else SIZES["missing"]:
+        table, schema = missing_table(rows, columns, share)
         made, drawn = released(table, schema, epsilon, seed)
         outside = invented = 0
         for name in table:
             said = made.answer(sd.share(f"{name} is null")).iloc[0]
-            share = float(drawn[name].isna().mean())
-            outside += not said["lower"] <= share <= said["upper"]
-            invented += bool(table[name].notna().all() and share > 0)
+            found_share = float(drawn[name].isna().mean())
+            outside += not said["lower"] <= found_share <= said["upper"]
+            invented += bool(table[name].notna().all() and found_share > 0)
         found |= {f"outside_of_{columns}": outside, f"invented_of_{columns}": invented}
     return found
 

@@ -1,12 +1,13 @@
 """NLTCS, sixteen binary columns of 21 574 people, beside the best unbiased way to answer all tables of three columns.
 
-    python benchmarks/utility/nltcs.py [--tiny] [--seeds 3] [--out results.jsonl]
+    python benchmarks/utility/nltcs.py [--tiny] [--columns 23] [--seeds 3] [--out results.jsonl]
 
 Three-way error: mean total variation distance of all 560 tables of three columns of the synthetic rows,
 delta 1e-9, at epsilon .03 to 10.  ``optimum`` is what the noise alone would leave of unbiased
 answers to all these tables, in closed form (Xiao et al. 2023): no release, and no run.  The table is read from
 ../shared/data/boards/nltcs.csv (sixteen columns of 0 and 1; the National Long Term Care Survey as the field uses it).
-Without it, and with ``--tiny``, one of as many columns is simulated.  One JSON line a run, then a Markdown table of means.
+Without it, and with ``--tiny``, one of as many columns is simulated, with ``--columns`` one of so many and 20 000 rows.
+One JSON line a run, then a Markdown table of means.
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ TABLE = Path(__file__).parents[2] / "../shared/data/boards/nltcs.csv"
 COLUMNS = 16
 
 
-def simulated(rows: int) -> pd.DataFrame:
-    """Return sixteen binary columns that two common factors tie together."""
+def simulated(rows: int, columns: int = COLUMNS) -> pd.DataFrame:
+    """Return binary columns that two common factors tie together."""
     rng = np.random.default_rng(0)
     factors = rng.standard_normal((rows, 2))
-    latent = factors @ rng.uniform(0, 1.5, (2, COLUMNS)) + rng.standard_normal((rows, COLUMNS))
-    return pd.DataFrame((latent > rng.uniform(0.5, 3, COLUMNS)).astype(int), columns=[str(j) for j in range(COLUMNS)])
+    latent = factors @ rng.uniform(0, 1.5, (2, columns)) + rng.standard_normal((rows, columns))
+    return pd.DataFrame((latent > rng.uniform(0.5, 3, columns)).astype(int), columns=[str(j) for j in range(columns)])
 
 
 def three_way_error(real: np.ndarray, tables: Any) -> float:
@@ -92,14 +93,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--tiny", action="store_true")
+    parser.add_argument("--columns", type=int, help="of a simulated table of 20 000 rows, instead of NLTCS")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    table = simulated(2000) if options.tiny or not TABLE.exists() else pd.read_csv(TABLE)
+    if options.tiny or options.columns or not TABLE.exists():
+        table = simulated(2000 if options.tiny else 20_000, options.columns or COLUMNS)
+    else:
+        table = pd.read_csv(TABLE)
     records = []
     for epsilon in EPSILONS[-2:] if options.tiny else EPSILONS:
         best = best_unbiased(len(table), table.shape[1], epsilon)
         for seed in range(1 if options.tiny else options.seeds):
-            records.append(run(table, epsilon, seed) | {"optimum": best})
+            named = {"data": f"simulated, {options.columns} columns"} if options.columns else {}
+            records.append(run(table, epsilon, seed) | named | {"optimum": best})
             print(json.dumps(records[-1]), flush=True)
     keep(records, markdown(records), options.out)
 

