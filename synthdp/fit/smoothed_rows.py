@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from synthdp.arrays import MEAN_ABS, BoolArray, Clique, Codes, FloatArray, IntArray
-from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.junction_tree import TreePlanner
 from synthdp.distribution.markov_random_field import Graphical
 from synthdp.domain.public_rows import UNKNOWN
@@ -84,10 +83,6 @@ class SmoothedRows:
     codes: Codes
     weights: FloatArray
     related: int
-
-    def distribution(self) -> Explicit:
-        """Return the weighted rows as a `Distribution`."""
-        return Explicit(shape=self.shape, codes=self.codes, weights=self.weights)
 
 
 def smoothed_rows(

@@ -13,12 +13,11 @@ from scipy.special import gammainccinv, ndtri
 from synthdp.arrays import LARGEST_WHOLE, IntArray
 from synthdp.checks import check_integral, check_number, check_share
 from synthdp.errors import ParameterError, SensitivityError
-from synthdp.measurements import Measurements, Noise, NoiseLaw
+from synthdp.measurements import Noise, NoiseLaw
 from synthdp.privacy import accounting, composition, noise
 from synthdp.privacy.loss import ZCDP, ApproxDP, GaussianDP, PrivacyLoss, PureDP
 from synthdp.privacy.receipt import Item
 from synthdp.queries.norms import Norms
-from synthdp.queries.protocol import KeyStatistic, Statistic
 
 LEAST_SIGMA = 2**20
 """Smallest sigma, in integer steps, of noise under Gaussian DP: above it, discrete noise costs at most 2e-12 of mu more
@@ -66,14 +65,6 @@ class Calibration:
             case NoiseLaw.GAUSSIAN:
                 return noise.discrete_gaussian(values, scale=self.noise.scale)
         return noise.linf_knorm(values, scale=self.noise.scale)
-
-    def measured(self, queries: Statistic | KeyStatistic, exact: IntArray) -> Measurements:
-        """Return noisy answers to a statistic as `Measurements`, with all that is needed to estimate from them.
-
-        Costs the loss that this was calibrated for.
-        """
-        values = self.noised(exact)
-        return Measurements(queries=queries, values=values, resolution=self.resolution, noise=self.noise)
 
     def item(self, step: str, loss: PrivacyLoss, *, denominator: int = 1) -> Item:
         """Return the receipt's line on these answers; ``denominator`` is the integer that stands for one row."""

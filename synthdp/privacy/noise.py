@@ -433,16 +433,9 @@ def gaussian_threshold_for(rows: int, *, scale: float, delta: float, resolution:
         If no threshold up to 2⁵³ has so small a chance.
     """
     _check_target(delta, name="delta")
-    low, high = 0, LARGEST_VALUE
-    if gaussian_threshold_delta(rows, scale=scale, threshold=high, resolution=resolution) > delta:
-        raise ParameterError(f"delta ({delta}) is too small for any threshold up to 2**53: give a larger delta")
-    while high - low > 1:
-        middle = (low + high) // 2
-        if gaussian_threshold_delta(rows, scale=scale, threshold=middle, resolution=resolution) <= delta:
-            high = middle
-        else:
-            low = middle
-    return high
+    return _smallest_threshold(
+        0, lambda at: gaussian_threshold_delta(rows, scale=scale, threshold=at, resolution=resolution), delta=delta
+    )
 
 
 def laplace_scale(l1_sensitivity: int, *, epsilon: float) -> float:
@@ -515,16 +508,9 @@ def laplace_threshold_for(l0: int, l1: int, linf: int, *, epsilon: float, delta:
     """
     _check_target(delta, name="delta")
     scale = laplace_scale(l1, epsilon=epsilon)
-    low, high = int(linf), LARGEST_VALUE
-    if laplace_threshold_cost(l0, l1, linf, scale=scale, threshold=high)[1] > delta:
-        raise ParameterError(f"delta ({delta}) is too small for any threshold up to 2**53: give a larger delta")
-    while high - low > 1:  # the cost at `high` is within delta; `low` is unknown or too low
-        middle = (low + high) // 2
-        if laplace_threshold_cost(l0, l1, linf, scale=scale, threshold=middle)[1] <= delta:
-            high = middle
-        else:
-            low = middle
-    return scale, high
+    return scale, _smallest_threshold(
+        int(linf), lambda at: laplace_threshold_cost(l0, l1, linf, scale=scale, threshold=at)[1], delta=delta
+    )
 
 
 @cache
@@ -599,6 +585,23 @@ def _threshold(scale: float, threshold: int) -> Any:
     """Return OpenDP's mechanism that releases the keys whose counts with Laplace noise reach a threshold."""
     dp = _opendp()
     return dp.make_laplace_threshold(dp.int_map, dp.l01inf, scale=float(scale), threshold=int(threshold))
+
+
+def _smallest_threshold(low: int, cost: Callable[[int], float], *, delta: float) -> int:
+    """Return the smallest threshold above ``low`` whose cost is at most ``delta``, by bisection.
+
+    Raise ParameterError if none up to `LARGEST_VALUE` is.
+    """
+    high = LARGEST_VALUE
+    if cost(high) > delta:
+        raise ParameterError(f"delta ({delta}) is too small for any threshold up to 2**53: give a larger delta")
+    while high - low > 1:  # the cost at `high` is within delta; `low` is unknown or too low
+        middle = (low + high) // 2
+        if cost(middle) <= delta:
+            high = middle
+        else:
+            low = middle
+    return high
 
 
 def _smallest_scale(guess: float, cost: _Cost, *, target: float) -> float:

@@ -84,11 +84,6 @@ class ProductBasis:
         """Return the number of grid points of each column."""
         return tuple(axis.size for axis in self.axes)
 
-    @property
-    def order(self) -> int:
-        """Return the largest number of columns in one query."""
-        return max(len(term) for term in self.terms)
-
     @cached_property
     def tables(self) -> tuple[tuple[IntArray, FloatArray], ...]:
         """For each column, the positions of the queries that use it, (queries,), and their (queries, N_j) tables.

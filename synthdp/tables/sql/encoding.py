@@ -323,14 +323,7 @@ def _of_decimals(steps: Steps, grid: Grid, value: str, j: int, words: Words) -> 
         return None
     real_of = partial(_real, kind=words.real)
     x, w, g = f"x{j}", f"w{j}", f"g{j}"
-    real = f"CAST({value} AS {words.real})"
-    missing = f"{real} IS NULL OR {real} = CAST('NaN' AS {words.real})"
-    special = "".join(f"WHEN {real} = {real_of(s)} THEN {grid.regular + i} " for i, s in enumerate(grid.special))
-    low, high = (real_of(float(steps.value(at))) for at in (steps.first, steps.last))
-    first = {
-        x: f"CASE WHEN {missing} THEN {low} WHEN {real} < {low} THEN {low} WHEN {real} > {high} THEN {high} ELSE {real} END",
-        g: f"CASE WHEN {missing} THEN {_null(grid)} {special}ELSE -1 END",
-    }
+    first = _clipped_real(value, float(steps.value(steps.first)), float(steps.value(steps.last)), grid, j, words)
     counted = f"({x} * {real_of(float(denominator))} - {real_of(float(steps.offset))}) / {real_of(float(steps.size))}"
     count = {w: f"CAST({words.even.format(f'({counted})')} AS bigint) - {steps.first}"}
     last = int(grid.points_of(np.array([steps.last - steps.first], np.uint64))[0])
@@ -348,15 +341,7 @@ def _of_interval(interval: Interval, grid: Grid, value: str, j: int, words: Word
         return None
     real_of = partial(_real, kind=words.real)
     x, k, g = f"x{j}", f"k{j}", f"g{j}"
-    real = f"CAST({value} AS {words.real})"
-    nan = f"CAST('NaN' AS {words.real})"
-    special = "".join(f"WHEN {real} = {real_of(s)} THEN {grid.regular + i} " for i, s in enumerate(grid.special))
-    first = {
-        x: f"CASE WHEN {real} IS NULL OR {real} = {nan} THEN {real_of(lower)} "
-        f"WHEN {real} < {real_of(lower)} THEN {real_of(lower)} "
-        f"WHEN {real} > {real_of(upper)} THEN {real_of(upper)} ELSE {real} END",
-        g: f"CASE WHEN {real} IS NULL OR {real} = {nan} THEN {_null(grid)} {special}ELSE -1 END",
-    }
+    first = _clipped_real(value, lower, upper, grid, j, words)
     # A difference too small to be divided lies in the first part, as does its quotient.
     above = f"({x} - {real_of(lower)})"
     part = (
@@ -373,6 +358,22 @@ def _of_interval(interval: Interval, grid: Grid, value: str, j: int, words: Word
         g: f"CASE WHEN {g} >= 0 THEN {g} WHEN {k} < {parts - 1} AND {x} >= {edge(f'({k} + 1)')} THEN {k} + 1 ELSE {k} END"
     }
     return Stages(first, (start, down, up), g)
+
+
+def _clipped_real(value: str, lower: float, upper: float, grid: Grid, j: int, words: Words) -> dict[str, str]:
+    """Return SQL for a number as a float within its bounds, ``xj``, and for the grid index of a missing or special value.
+
+    The index, ``gj``, is -1 for all other values.
+    """
+    real_of = partial(_real, kind=words.real)
+    real, low, high = f"CAST({value} AS {words.real})", real_of(lower), real_of(upper)
+    missing = f"{real} IS NULL OR {real} = CAST('NaN' AS {words.real})"
+    special = "".join(f"WHEN {real} = {real_of(s)} THEN {grid.regular + i} " for i, s in enumerate(grid.special))
+    return {
+        f"x{j}": f"CASE WHEN {missing} THEN {low} WHEN {real} < {low} THEN {low} WHEN {real} > {high} THEN {high} "
+        f"ELSE {real} END",
+        f"g{j}": f"CASE WHEN {missing} THEN {_null(grid)} {special}ELSE -1 END",
+    }
 
 
 def _null(grid: Grid) -> int:
