@@ -273,7 +273,8 @@ def _layout(
 ) -> Grid:  # fmt: skip
     """Return a grid with its points numbered in order: regular, special, missing, "other".
 
-    All columns have this order, so that code elsewhere finds the kind of a point by its number alone.
+    All columns have this order, so that code elsewhere finds the kind of a point by its number alone.  A column is
+    ``nullable`` if it may have missing values; the other parameters are fields of `Grid`.
     """
     after = regular + len(special)
     return Grid(

@@ -148,8 +148,8 @@ MOST_LEVELS = 100
 """Levels of any column that a draft lists, at most; longer lists need frequent levels.  A safety limit of length."""
 
 LONGEST_LIST, REPEATS = 500, 10
-"""Longest list of levels that a draft writes, such as countries; and the mean rows of a level that a list of more than
-`MOST_LEVELS` needs.  Levels of other columns are left to discovery.  Safety limits."""
+"""Longest list of levels that a draft writes, such as countries.  A list of more than `MOST_LEVELS` levels is written
+only if a level has at least REPEATS rows on average.  Levels of other columns are left to discovery.  Safety limits."""
 
 NEARLY_ALL = 0.95
 """Fraction of different values among a column's values from which the column counts as an identifier of rows.  Less

@@ -515,7 +515,10 @@ class DatabaseModel:
     def _allow_periods(
         self, allowed: dict[tuple[int, str, int], FloatArray | BoolArray], i: int, place: int, periods: BoolArray
     ) -> None:
-        """Restrict ``allowed`` in place to patterns whose row at position ``place`` lies in an allowed period."""
+        """Restrict ``allowed`` in place to patterns whose row at position ``place`` lies in an allowed period.
+
+        A pattern is the set of a person's periods; a condition on the period of a row in table ``i`` decides it.
+        """
         key = 0, self.layout.tables[i].count, 0
         inside = self.layout.periods_of_pattern(i)[: self.layout.axis(0, key[1]).size, place]
         allowed[key] = np.asarray(allowed[key], np.float64) * (periods[np.maximum(inside, 0)] & (inside >= 0))

@@ -219,8 +219,8 @@ def _condition(
 ) -> Condition:
     """Return one two-column rule as a `Condition`, with the column that is drawn first as ``above``.
 
-    The other column is drawn under the rule.  SchemaError is raised if neither table is above the other.  ``part`` is
-    the rule, or one that it means, of the columns at two ``places``.
+    The other column is drawn under the rule.  SchemaError is raised if neither table is above the other.  A rule may
+    mean several simpler ones: ``part`` is one of these, or the rule itself, on the columns at two ``places``.
     """
     first, second = places
     both = Schema(

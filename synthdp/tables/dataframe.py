@@ -177,9 +177,9 @@ class FrameSource:
         return tuple(dtype.categories) if isinstance(dtype, nw.Enum) else ()
 
     def can_hold(self, label: Categorical, name: str) -> bool:
-        """Return whether a column's dtype can hold the one level of ``label``; no value of the frame is looked at.
+        """Return whether a column's dtype can hold a label for other values, the only level of ``label``.
 
-        A schema made from dtypes has a label for other values only where the dtype takes it.
+        A schema made from dtypes has that label only if it can.  No value of the frame is looked at.
         """
         with suppress(FormatError):
             levels = Labels([*(label.levels or ())], np.zeros(1, np.int64))

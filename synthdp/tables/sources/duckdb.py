@@ -123,7 +123,10 @@ class DuckDBSource:
         return self._typed(name).kind(name)
 
     def can_hold(self, label: Categorical, name: str) -> bool:
-        """Return whether a column's type can hold the one level of ``label``; see `FrameSource.can_hold`."""
+        """Return whether a column's type can hold a label for other values, the only level of ``label``.
+
+        A schema made from types has that label only if it can; see `FrameSource.can_hold`.
+        """
         return self._typed(name).can_hold(label, name)
 
     def _typed(self, name: str) -> FrameSource:

@@ -91,7 +91,10 @@ class ParquetSource:
         return FrameSource(self._schema.empty_table()).kind(name)
 
     def can_hold(self, label: Categorical, name: str) -> bool:
-        """Return whether a column's type can hold the one level of ``label``; see `FrameSource.can_hold`."""
+        """Return whether a column's type can hold a label for other values, the only level of ``label``.
+
+        A schema made from types has that label only if it can; see `FrameSource.can_hold`.
+        """
         return FrameSource(self._schema.empty_table()).can_hold(label, name)
 
     def blocks(self, columns: Mapping[str, Column], *, extra: Sequence[str] = ()) -> Iterator[dict[str, RawColumn]]:
