@@ -243,7 +243,7 @@ class Measurements:
 
     @property
     def row_count(self) -> tuple[float, float] | None:
-        """The noisy number of rows with its standard deviation, if this is what was asked."""
+        """The noisy number of rows with its standard deviation, if this is what was asked; else ``None``."""
         return (float(self.answers[0]), self.stddev) if isinstance(self.queries, Total) else None
 
     def asked(self, kind: type[AskedT]) -> AskedT:

@@ -125,7 +125,7 @@ class GuardedTable:
         self.charged: Account | None = None
 
     def spent(self) -> PrivacyLoss | None:
-        """Return the loss of all that was charged, with the real costs of accounts that were given up."""
+        """Return the loss of all charges, with the real costs of accounts given up; ``None`` without a charge."""
         if self.charged is None:
             return None
         parts = [*self.charged.spent]

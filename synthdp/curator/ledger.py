@@ -167,7 +167,7 @@ class Ledger:
         return held
 
     def commit(self, number: int, loss: PrivacyLoss | None = None) -> PrivacyLoss | None:
-        """Mark a reserved spend as used; return the loss that is recorded, if a ``loss`` is given.
+        """Mark a reserved spend as used; return the loss that is recorded if a ``loss`` is given, else ``None``.
 
         Costs what was reserved.  It costs less if a smaller ``loss`` is given and the entry is the last of its data
         set.  A later entry may have been answered in turns with this one, so the reserved loss then stays

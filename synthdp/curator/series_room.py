@@ -433,7 +433,8 @@ class SeriesRoom:
     def _book(self, factor: IntArray, *, start: int, last: int, mu: float, weight: int, chosen: bool) -> None:
         """Write a plan to disk before its first question, if the rest of the budget covers it; refuse to change it later.
 
-        Its values are as in `open_plan`; ``chosen`` says whether a program chose its first statistics.
+        The plan is for the periods ``start`` to ``last``; the other values are as in `open_plan`.  ``chosen`` is
+        whether a program chose the statistics of the first of these periods.
         """
         terms = self.terms
         check_number("mu", mu, above=0)

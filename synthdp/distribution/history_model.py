@@ -354,7 +354,8 @@ class _Pass:
     ) -> FloatArray:
         """Return unnormalised log-probabilities of an attribute's cells in the rows ``index``, (rows of ``index``, cells).
 
-        They are `IMPOSSIBLE` where rules forbid a cell.  ``given`` is the result of `_all_given`.
+        They are `IMPOSSIBLE` where rules forbid a cell.  Each row is number ``rank`` of its parent's rows, from 0;
+        ``given`` is the result of `_all_given`.
         """
         rows, layout, of = self.persons.tables[self.table], self.model.layout.tables[self.table], law.of
         z: FloatArray = of.base[rows.group[index]] if len(of.base) > 1 else np.repeat(of.base, len(index), axis=0)
@@ -681,9 +682,10 @@ def _looks_back(f: Factor, rank: int) -> Sequence[int]:
 
 
 def _forbid_periods(z: FloatArray, rows: Rows, index: IntArray, rank: int, values: IntArray, *, unique: bool) -> None:
-    """Forbid periods before the previous row's, in place.
+    """Forbid periods before the previous row's, in place, for the rows ``index``.
 
-    With ``unique`` periods, also forbid the previous row's, and periods after which further rows would find none left.
+    Each of these is number ``rank`` of its parent's rows, from 0.  With ``unique`` periods, also forbid the previous
+    row's, and periods after which further rows would find none left.
     """
     cells = np.arange(z.shape[1])
     if rank:

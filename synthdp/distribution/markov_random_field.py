@@ -293,7 +293,10 @@ def _eliminated_marginal(model: Graphical, clique: Clique, max_cells: int) -> Ta
 
 
 def _lowest(tree: JunctionTree, below: Sequence[set[int]], root: int) -> int:
-    """Return the lowest node whose subtree holds all queried columns of its tree, where elimination can end."""
+    """Return the lowest node whose subtree holds all queried columns of its tree, where elimination can end.
+
+    ``below`` holds the queried columns in each node's subtree, and ``root`` is the root of the tree.
+    """
     top = root
     while True:
         lower = [j for j in tree.children[top] if below[j] == below[root]]

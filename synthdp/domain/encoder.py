@@ -209,7 +209,7 @@ def _encode_numbers(support: Interval | Steps, grid: Grid, raw: Numbers) -> IntA
 def _cell_of(interval: Interval, x: FloatArray, regular: int) -> IntArray:
     """Return the part of an interval that each number lies in, (rows,); a number on an edge is in the upper part.
 
-    Numbers beyond the bounds are in the end parts.
+    There are ``regular`` equal parts, and numbers beyond the bounds are in the end parts.
     """
     lower, upper = interval.lower, interval.upper
     indices = np.clip(np.floor((x - lower) / (upper - lower) * regular), 0, regular - 1).astype(np.int64)

@@ -146,6 +146,8 @@ def _out_of_domain_rows(one_way: OneWay) -> FloatArray:
 def _nominal_groups(one_way: OneWay, target: float, regular: int) -> IntArray:
     """Return the coarse bin of each level, (regular,): each frequent level alone, all rare levels together.
 
+    A level is rare below a fourth of ``target`` rows, or below 3 stddevs of its noise.
+
     With a hierarchy, rare levels are merged within each of its groups that is frequent as a whole.  If there are up to
     3 levels, or fewer than 2 rare levels, every level stays alone.
     """

@@ -276,7 +276,8 @@ def _with_finer(
 ) -> tuple[FloatArray, float]:
     """Return a step's noisy table averaged, by precision, with sums of finer tables over its places; and its stddev.
 
-    The table is (places, k), and both parts are in rows.  Public totals of places are an example of finer tables.
+    The table is (places, k), of the column ``place`` of places by the column ``other``, and both results are in rows.
+    ``groups`` holds the step's place of each finest place.  Public totals of places are an example of finer tables.
     """
     pooled, precision = counts * stddev**-2, stddev**-2
     finest = len(counts) == known.domain.shape[place]

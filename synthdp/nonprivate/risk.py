@@ -345,8 +345,8 @@ def _thresholds(given: Mapping[str, float] | None) -> dict[str, float]:
 def _compared(name: str, column: str | None, members: IntArray, control: IntArray, most: float) -> RiskMeasure:
     """Return an attack's success rates in both groups, and their difference with a 99 % interval.
 
-    The interval adds one success and one failure to each group, so that it holds for few successes (Agresti, Caffo
-    2000).  The success rate of an empty group is 0.
+    ``most`` is the threshold.  The interval adds one success and one failure to each group, so that it holds for few
+    successes (Agresti, Caffo 2000).  The success rate of an empty group is 0.
     """
     m, n = len(members), len(control)
     a, b = (int(members.sum()) + 1) / (m + 2), (int(control.sum()) + 1) / (n + 2)
@@ -361,7 +361,8 @@ def _compared(name: str, column: str | None, members: IntArray, control: IntArra
 def _membership(tables: Tables, most: float, rng: Generator) -> RiskMeasure:
     """Return the result of a membership attack: the area under the curve, and its difference from .5.
 
-    Half of the holdout rows are the attacker's knowledge of the population, half are the control group.
+    ``most`` is the threshold.  Half of the holdout rows are the attacker's knowledge of the population, half are the
+    control group.
     """
     order = rng.permutation(len(tables.holdout))
     half = len(order) // 2

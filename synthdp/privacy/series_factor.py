@@ -135,9 +135,9 @@ def prefix_covariance(factor: IntArray) -> FloatArray:
 def _patterns(periods: int, at_most: int, merged: int) -> FloatArray:
     """Return all maximal sets of periods that a unit may have rows in, (sets, columns), as weights of columns.
 
-    Each row is one set; the first column stands for ``merged`` periods, so its weight is a fraction.  If more than
-    `FITTED_PATTERNS` sets share one weight of the first column, none is listed: the result then has one row more than
-    `FITTED_PATTERNS`, all 0.
+    A unit has rows in ``at_most`` of the periods.  Each row of the result is one set; the first column stands for
+    ``merged`` periods, so its weight is a fraction.  If more than `FITTED_PATTERNS` sets share one weight of the first
+    column, none is listed: the result then has one row more than `FITTED_PATTERNS`, all 0.
     """
     if at_most == 1:
         return np.eye(periods)

@@ -232,7 +232,10 @@ def written(value: object) -> str | None:
 
 
 def _written(value: Any) -> str | None:
-    """Return the text by which a value is compared, ``None`` for an unknown type; it may raise, unlike `written`."""
+    """Return the text by which a value is compared; it may raise an error, unlike `written`.
+
+    Return ``None`` for NumPy's missing moment, and for a collection that holds one.
+    """
     kind = type(value)
     if kind is Opaque:
         return value.text  # type: ignore[no-any-return]
@@ -269,7 +272,10 @@ def _written(value: Any) -> str | None:
 
 
 def _written_parts(values: Any, kind: type) -> str | None:
-    """Return the text by which a collection is compared; sets and dicts are sorted first."""
+    """Return the text by which a collection is compared; ``None`` if a part has none.
+
+    Sets and dicts are sorted first.
+    """
     parts = [_written(part) for part in (values.items() if kind is dict else values)]
     if None in parts:
         return None

@@ -197,7 +197,10 @@ class _Queries:
         return fitting_total(account, self._workload.domain, share=share)
 
     def scores(self, expected: Answers) -> Statistic:
-        """Return the distance of each query's private answer from its expected one, (k,), by which the worst is found."""
+        """Return the statistic whose answers, (k,), are the distances of private answers from expected ones.
+
+        The curator selects the query with a large distance under noise.
+        """
         return QueryDistances(self._workload, _whole(self._workload, expected), RESOLUTION)
 
     def part(self, position: int) -> LinearQueries:
@@ -230,9 +233,10 @@ class _Tables:
         return total
 
     def scores(self, expected: Answers) -> Statistic:
-        """Return the L1 distance of each private table from its expected one, (k,), by which the worst is found.
+        """Return the statistic whose answers, (k,), are the L1 distances of private tables from expected ones.
 
-        The estimated out-of-domain rows are added to the expected counts, as the private tables count them.
+        The curator selects the table with a large distance under noise.  The estimated out-of-domain rows are added to
+        the expected counts, as the private tables count them.
         """
         tables = zip(self._workload.cliques, self._workload.split(expected), strict=True)
         counts = np.concatenate([self._outside.add(one, clique) for clique, one in tables])

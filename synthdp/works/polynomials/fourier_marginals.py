@@ -484,8 +484,8 @@ def _scales(
 ) -> FloatArray:
     """Return the factor from each parity to its value if all rows were in domain, (k,).
 
-    Out-of-domain rows are assumed to be distributed like the others.  Tables of the release then count all rows.  It is
-    1 for parities of columns without out-of-domain rows.
+    Out-of-domain rows are assumed to be distributed like the others.  Tables of the release then count all rows.  The
+    factor is 1 for parities of columns without out-of-domain rows.
     """
     outside = OutOfDomain.estimated(found, releasable, total=total)
     rows: dict[Clique, float] = {}

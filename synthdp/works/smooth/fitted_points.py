@@ -371,7 +371,10 @@ def count_terms(d: int, *, order: int, degrees: int) -> int:
 
 
 def random_terms(d: int, count: int, *, order: int, degrees: int, rng: Generator) -> tuple[Term, ...]:
-    """Draw ``count`` different products of cosines, uniformly among the `count_terms` products."""
+    """Draw ``count`` different products of cosines, uniformly among the `count_terms` products.
+
+    A product has at most ``order`` of the d columns, each with one of the degrees 1 to ``degrees`` - 1.
+    """
     chosen = rng.choice(count_terms(d, order=order, degrees=degrees), count, replace=False, shuffle=False)
     return tuple(_term(index, d, degrees=degrees) for index in np.sort(chosen).tolist())
 

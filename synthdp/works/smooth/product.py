@@ -288,10 +288,10 @@ def _enough(moments: int) -> int:
 
 
 def _margins(basis: TensorBasis, b: FloatArray, stddev: FloatArray, *, degree: int) -> tuple[FloatArray, ...]:
-    """Return each column's probabilities of its cells, (cells,) a column.
+    """Return each column's probabilities of its cells, (cells,) a column, from noisy averages ``b`` of ``basis``.
 
-    Cells with a point on [-1, 1] share the max-ent density of the column's moments.  A releasable cell without a
-    point, such as the one of missing values, has its noisy fraction of the rows.
+    Cells with a point on [-1, 1] share the max-ent density of the column's moments up to ``degree``.  A releasable cell
+    without a point, such as the one of missing values, has its noisy fraction of the rows.
 
     The product of the margins is the fitted distribution, or the one that support points are drawn from.
     """

@@ -153,7 +153,8 @@ def theorem_dimension(*, rows: int, sparsity: int, queries: int, alpha: float, b
 def inner_product_bound(distortion: float, *, squared_query: float, squared_counts: float) -> float:
     """Return (c / 2)(|q|^2 + |D|^2), a bound on the error of <A q, A D> as an estimate of <q, D> (corollary 4.7).
 
-    A must keep |q + D|^2 and |q - D|^2 up to a factor 1 +- c: their difference is four times the inner product.
+    The projection A must keep |q + D|^2 and |q - D|^2 up to a factor 1 +- c, c = ``distortion``: their difference is
+    four times the inner product.  ``squared_query`` and ``squared_counts`` are |q|^2 and |D|^2.
     """
     return distortion / 2 * (squared_query + squared_counts)
 
