@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from scipy.special import log_ndtr, ndtri, ndtri_exp, stdtrit
 
-from synthdp.answers.grouping import show_number
 from synthdp.arrays import LARGEST_WHOLE, FloatArray
 from synthdp.domain.grid import labels_of
 from synthdp.schema.column import Column
@@ -143,7 +142,7 @@ def format_values(column: Column, values: FloatArray) -> Any:
         levels = labels_of(column)
         return [None if np.isnan(value) else levels[int(np.clip(round(value), 0, len(levels) - 1))] for value in values]
     if column.temporal:
-        return np.array([show_number(column, value) for value in values])
+        return np.array([column.estimate(value) for value in values])
     return values
 
 

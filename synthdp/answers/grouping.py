@@ -197,14 +197,6 @@ def numbers_of(column: Column) -> tuple[FloatArray, IntArray]:
     return frozen(np.where(missing, 0.0, values.astype(np.float64))), frozen((~missing).astype(np.int64))
 
 
-def show_number(column: Column, value: float) -> object:
-    """Return a number (microseconds for times) in the form of the column's values; NaN becomes a missing time.
-
-    The number is an estimate, so that it need not be a value of the column.
-    """
-    return column.estimate(value)
-
-
 def _numbered(column: Column, starts: IntArray, key: IntArray) -> tuple[IntArray, tuple[object, ...]]:
     """Return each grid point's group, numbered by first occurrence, and each group's label, a value or a range.
 
@@ -249,16 +241,11 @@ def _range(column: Column, first: int, last: int) -> object:
         return MISSING
     support = column.support()
     if first >= grid.regular or (first == last and not isinstance(support, Interval)):
-        return show_value(column, values[first])
+        return column.shown(values[first])
     if isinstance(support, Interval):
         ends = edges_of(support, np.array([first, last + 1]))
         return f"{ends[0]:.6g} to {ends[1]:.6g}"
-    return f"{show_value(column, values[first])} to {show_value(column, values[last])}"
-
-
-def show_value(column: Column, value: AnyArray) -> object:
-    """Return one value of a column in the form that users write."""
-    return column.shown(value)
+    return f"{column.shown(values[first])} to {column.shown(values[last])}"
 
 
 def _per_point(axis: Axis, sums: FloatArray) -> FloatArray:

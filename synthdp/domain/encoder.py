@@ -22,7 +22,7 @@ from synthdp.arrays import LARGEST_WHOLE, AnyArray, BoolArray, FloatArray, GridI
 from synthdp.domain.fresh_keys import keys_of_pattern
 from synthdp.domain.grid import Grid, bounds_of, edges_of, grid_of, starts_of_classes
 from synthdp.randomness import Generator
-from synthdp.schema.column import Column, Fresh, Interval, Level, Levels, Steps, is_complete
+from synthdp.schema.column import Column, Fresh, Interval, Level, Levels, Steps
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -428,7 +428,7 @@ def conform(column: Column, raw: RawColumn) -> RawColumn:
 
     Identifiers, and columns without declared bounds or levels, are left unchanged.
     """
-    if column.names_rows or not is_complete(column):
+    if column.names_rows or not column.is_complete:
         return raw
     if column.quantity != "number" or not isinstance(raw, Numbers):
         return decode(column, encode(column, raw))

@@ -217,12 +217,7 @@ def _regular_index(column: Column, grid: Grid, number: AnyArray) -> int:
     """Return the regular grid point of a number, clipped to the bounds, even if the number is a special value."""
     clipped = np.clip(number, _lowest(column), _highest(column))
     index = int(encode(column, Numbers(clipped))[0])
-    return index if index < grid.regular else int(encode(_without_special(column), Numbers(clipped))[0])
-
-
-def _without_special(column: Column) -> Column:
-    """Return the column without its special values, so that such a number is encoded as a regular one."""
-    return replace(column, special=())
+    return index if index < grid.regular else int(encode(replace(column, special=()), Numbers(clipped))[0])
 
 
 def _lowest(column: Column) -> int | float:

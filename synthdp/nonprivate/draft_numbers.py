@@ -313,7 +313,9 @@ def number_bounds(
         ends = [] if shape is None else [(end - offset) / spacing for end in shape]
         inside = (math.ceil(ends[0]), math.floor(ends[1])) if ends else (0, 0)
         if inside[0] >= inside[1]:
-            inside = outwards(*(round((_fraction(value) - offset) / spacing) for value in (low, high)), whole=True)
+            inside = outwards(
+                *(round((Fraction(_exact(value)) - offset) / spacing) for value in (low, high)), whole=True
+            )
         lower, upper = (end * spacing + offset for end in inside)
     return (int(lower), int(upper)) if whole else (float(lower), float(upper))
 
@@ -402,11 +404,6 @@ def _text(moment: np.datetime64) -> str:
 def _exact(value: float) -> Decimal:
     """Return a number as an exact decimal: a float by its shortest digits, as people would write it."""
     return Decimal(value) if isinstance(value, int) else Decimal(repr(float(value)))
-
-
-def _fraction(value: float) -> Fraction:
-    """Return a number as the exact fraction of its shortest decimal digits, so that 0.1 is one step of 1/10."""
-    return Fraction(_exact(value))
 
 
 def _round(most: Decimal) -> Decimal:

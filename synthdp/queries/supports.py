@@ -17,7 +17,6 @@ import numpy as np
 from synthdp.arrays import FloatArray, IntArray, frozen
 from synthdp.domain.grid import labels_of
 from synthdp.errors import ParameterError
-from synthdp.schema.columns import is_complete
 from synthdp.schema.schema import Schema, schema_given
 
 MISSING = "\x00"
@@ -314,7 +313,7 @@ def _free_parts(schema: Schema, name: str) -> tuple[str, ...]:
     Raises ParameterError if its levels are not declared.
     """
     column = schema[name]
-    if not (column.labelled and is_complete(column)):
+    if not (column.labelled and column.is_complete):
         raise ParameterError(
             f"column {name!r} has no declared levels, so its values cannot be listed: declare its levels, or fix "
             "its value in literals"

@@ -13,7 +13,6 @@ from synthdp.distribution.components import Components, Product
 from synthdp.distribution.distribution import Distribution
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.markov_random_field import Graphical
-from synthdp.domain.refinement import Refinement
 from synthdp.errors import ParameterError
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.rules_across import Place
@@ -86,16 +85,11 @@ def _without(model: SyntheticModel, name: str, indices: Sequence[int]) -> Synthe
     weightless = np.bincount(refinement.coarse_cell, weights=weights) <= 0
     by_width = beside & (weightless & shared & empty)[refinement.coarse_cell]
     weights = np.where(by_width, refinement.fine.width, weights)
-    refinements = _replaced(model.refinements, j, replace(refinement, weights=weights))
-    distribution = model.distribution
+    refinements, distribution = list(model.refinements), model.distribution
+    refinements[j] = replace(refinement, weights=weights)
     if (empty & ~shared).any():
         distribution = _restricted(distribution, j, shared | ~empty)
-    return replace(model, refinements=refinements, distribution=distribution)
-
-
-def _replaced(refinements: tuple[Refinement, ...], j: int, one: Refinement) -> tuple[Refinement, ...]:
-    """Return the refinements of all columns, with ``one`` for column j, for a model with that column restricted."""
-    return (*refinements[:j], one, *refinements[j + 1 :])
+    return replace(model, refinements=tuple(refinements), distribution=distribution)
 
 
 def _restricted(distribution: Distribution, j: int, kept: BoolArray) -> Distribution:

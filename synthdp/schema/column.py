@@ -398,11 +398,6 @@ def register(kind: ColumnT) -> ColumnT:
     return kind
 
 
-def is_complete(column: Column) -> bool:
-    """Return whether the column's bounds or levels are declared; if not, they must be discovered under noise."""
-    return column.is_complete
-
-
 def is_drafted(column: Column) -> bool:
     """Return whether the column's bounds or levels were read from the private rows; the receipt then warns."""
     return column.source is not None and column.source.strip().casefold().startswith(DRAFTED)

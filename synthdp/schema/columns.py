@@ -16,7 +16,6 @@ from synthdp.schema.column import (
     Column,
     Level,
     check_column,
-    is_complete,
     is_drafted,
     register,
     with_drafted,
@@ -29,6 +28,6 @@ from synthdp.schema.weights import Weight
 __all__ = [
     "ALSO_DRAFTED", "COLUMN_TYPES", "DISCOVERED", "DRAFTED", "LONGEST_SOURCE", "RESOLUTIONS", "Boolean",
     "Categorical", "Column", "Continuous", "Date", "Datetime", "Decimal", "Duration", "Identifier", "Integer",
-    "Level", "Ordinal", "Time", "Untyped", "Weight", "check_column", "is_complete", "is_drafted", "register",
+    "Level", "Ordinal", "Time", "Untyped", "Weight", "check_column", "is_drafted", "register",
     "with_drafted",
 ]  # fmt: skip

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from synthdp.errors import InternalError, SchemaError
-from synthdp.schema.column import Column, Interval, Levels, Steps, is_complete
+from synthdp.schema.column import Column, Interval, Levels, Steps
 from synthdp.schema.plain_values import plain
 
 __all__ = ["RULE_KINDS", "CalendarDate", "Combinations", "Constraint", "Forbidden", "Iff", "Implies", "LessEqual"]
@@ -485,7 +485,7 @@ def _known(names: tuple[str, ...], columns: Mapping[str, Column]) -> None:
     for name in names:
         if not isinstance(name, str) or name not in columns:
             raise SchemaError(f"a rule names column {name!r}; the schema has: {', '.join(columns)}")
-        if not is_complete(columns[name]):
+        if not columns[name].is_complete:
             raise SchemaError(f"a rule names column {name!r}, which has no declared bounds or levels: declare them")
 
 

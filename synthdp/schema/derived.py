@@ -14,7 +14,7 @@ import numpy as np
 
 from synthdp.arrays import LARGEST_WHOLE, AnyArray
 from synthdp.errors import SchemaError
-from synthdp.schema.column import Column, Interval, Levels, Steps, is_complete, is_finite_number
+from synthdp.schema.column import Column, Interval, Levels, Steps, is_finite_number
 from synthdp.schema.constraints import Constraint, can_hold, declared_as, register, shown
 from synthdp.schema.plain_values import plain
 
@@ -152,7 +152,7 @@ def completed(rule: Derived, declared: Mapping[str, Column], known: Mapping[str,
             if source == name:
                 why = "which is this column itself: name other columns"
             raise SchemaError(f"column {name!r} is derived from {source!r}, {why}")
-        if not is_complete(known[source]):
+        if not known[source].is_complete:
             raise SchemaError(
                 f"column {name!r} is derived from {source!r}, which has no declared bounds or levels: declare them"
             )
@@ -264,7 +264,7 @@ def _covering(column: Column, values: Sequence[Any]) -> Column:
     Values are public, since the schema states the lookup.  Bounds stay open for values that are no numbers, and become
     0 and 1 for none.
     """
-    if is_complete(column):
+    if column.is_complete:
         return column
     if column.labelled:
         return replace(column, levels=tuple(values))
@@ -312,7 +312,7 @@ def _computed(rule: Derived, column: Column, known: Mapping[str, Column]) -> Col
         return _Range(name, min(exact), max(exact), whole)
 
     found = _folded(tree.body, leaf, _OPERATIONS)
-    if not is_complete(column):
+    if not column.is_complete:
         return _between(column, found.low, found.high)
     lower, upper = _ends(column)[:2]
     if not lower <= found.low or not found.high <= upper:

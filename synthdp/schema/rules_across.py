@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from synthdp.errors import SchemaError
-from synthdp.schema.column import Column, is_complete
+from synthdp.schema.column import Column
 from synthdp.schema.columns import Identifier
 from synthdp.schema.constraints import Constraint
 from synthdp.schema.derived import Derived
@@ -252,7 +252,7 @@ def _among(
     """Return a checked rule between the rows of one parent row, with its column; SchemaError if it cannot be kept."""
     place = _place(rule.column, tables)
     column, relation = _modelled(place, modelled), relation_to(place[0])
-    if not is_complete(column):
+    if not column.is_complete:
         raise SchemaError(f"a rule names column {rule.column!r}, which has no declared bounds or levels: declare them")
     if relation is None:
         raise SchemaError(

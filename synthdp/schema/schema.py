@@ -13,7 +13,7 @@ from typing import Any, Protocol, overload, runtime_checkable
 
 from synthdp.errors import FormatError, ParameterError, SchemaError
 from synthdp.markup import render
-from synthdp.schema.columns import Column, check_column, is_complete
+from synthdp.schema.columns import Column, check_column
 from synthdp.schema.constraints import RULE_KINDS, Constraint
 from synthdp.schema.csv_format import CsvFormat
 from synthdp.schema.derived import Derived, completed
@@ -137,7 +137,7 @@ class Schema(Mapping[str, Column]):
     @property
     def undeclared(self) -> tuple[str, ...]:
         """Names of the columns whose bounds or levels are not declared, and must be discovered under noise."""
-        return tuple(name for name, column in self.items() if not is_complete(column))
+        return tuple(name for name, column in self.items() if not column.is_complete)
 
     def replace(self, columns: Mapping[str, Column]) -> Schema:
         """Return a schema with some columns declared anew, in their old order; new columns come last."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
 from synthdp.errors import SchemaError
-from synthdp.schema.columns import Categorical, Column, is_complete
+from synthdp.schema.columns import Categorical, Column
 from synthdp.schema.schema import Schema
 from synthdp.tables.dataframe import FrameSource
 from synthdp.tables.source import Source, TextSource
@@ -88,7 +88,7 @@ def infer_schema(source: Source, *, without: str | None = None) -> Schema:
 
 def _sourced(column: Column) -> Column:
     """Return a column with its dtype as the source that receipts name, if the dtype leaves nothing to declare."""
-    return replace(column, source=TYPE) if is_complete(column) else column
+    return replace(column, source=TYPE) if column.is_complete else column
 
 
 def _kind(source: _Typed, name: str) -> Column:

@@ -19,7 +19,6 @@ from synthdp.answers.questions import Count, Marginal
 from synthdp.errors import ParameterError
 from synthdp.mechanisms.workload import asked_of_names
 from synthdp.queries.supports import BETWEEN, DENOMINATOR, MAX_SUPPORT, KeyList, SparseQuery, Support, part_of
-from synthdp.schema.columns import is_complete
 from synthdp.schema.schema import Schema
 
 if TYPE_CHECKING:
@@ -181,7 +180,7 @@ def _values(schema: Schema, name: str) -> tuple[tuple[str, ...], tuple[Any, ...]
     Raise ParameterError for a column without declared values, which cannot be listed.
     """
     column = schema[name]
-    if not (column.labelled and is_complete(column)):
+    if not (column.labelled and column.is_complete):
         raise ParameterError(
             f"column {name!r} has no declared levels, so its values cannot be listed: ask a sparse_conjunction that "
             "fixes its value in literals"

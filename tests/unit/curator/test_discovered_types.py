@@ -26,7 +26,6 @@ from synthdp.schema.columns import (
     Duration,
     Integer,
     Time,
-    is_complete,
 )
 from synthdp.schema.schema import Schema
 
@@ -63,7 +62,7 @@ def of_objects(values, budget=ApproxDP(20.0, 1e-6), **options):  # noqa: B008
 def test_what_objects_are_is_found_before_what_they_may_be(values, kind):
     found, items = of_objects(values)
     assert type(found) is kind
-    assert is_complete(found)
+    assert found.is_complete
     assert found.nullable
     together = combined([item.loss for item in items])
     assert gdp_to_delta(together.mu, 20.0) + together.delta <= 1e-6 * (1 + 1e-9)

@@ -25,7 +25,6 @@ from synthdp.schema.columns import (
     Identifier,
     Integer,
     check_column,
-    is_complete,
 )
 from synthdp.schema.schema import Schema
 
@@ -71,7 +70,7 @@ def test_where_nothing_is_found_of_any_column_it_stays_as_one_that_can_be_coded(
     found = Curator(frame, schema=Schema({"x": column}), budget=BUDGET).discover(spend=BUDGET)
     assert found.hidden == found.schema.names == ("x",)
     assert found.columns == found.notes == ()
-    assert is_complete(found.schema["x"])
+    assert found.schema["x"].is_complete
     assert grid_of(found.schema["x"]).size > 0
     assert found.schema == Curator(frame[:0], schema=Schema({"x": column}), budget=BUDGET).discover(spend=BUDGET).schema
 

@@ -15,7 +15,6 @@ from synthdp.domain.encoder import Labels, encode
 from synthdp.domain.grid import grid_of
 from synthdp.errors import FormatError, ParameterError
 from synthdp.nonprivate.draft_schema import draft_schema
-from synthdp.schema.columns import is_complete
 from synthdp.schema.csv_format import USUAL_MISSING
 from synthdp.tables.resolve import source_of
 
@@ -53,8 +52,8 @@ def misfits_and_missing(source: CsvSource, schema: Schema, name: str) -> tuple[b
     raw = block[name]
     missing = raw.codes < 0 if isinstance(raw, Labels) else np.isnan(raw.values.astype(float))
     missing = missing if isinstance(raw, Labels) or raw.missing is None else missing | raw.missing
-    units = encode(column, raw) if is_complete(column) else np.zeros(0, np.int64)
-    hidden = grid_of(column).other if is_complete(column) else -1
+    units = encode(column, raw) if column.is_complete else np.zeros(0, np.int64)
+    hidden = grid_of(column).other if column.is_complete else -1
     return bool(((units == hidden) & ~missing[: len(units)]).any()), bool(missing.any())
 
 

@@ -25,7 +25,6 @@ from synthdp.schema.columns import (
     Integer,
     Ordinal,
     Time,
-    is_complete,
 )
 from synthdp.schema.schema import Schema
 
@@ -54,7 +53,7 @@ def test_pickling_gives_an_equal_schema(schema):
 
 @given(my.schemas(st.one_of(my.columns, my.undeclared_columns)))
 def test_undeclared_columns_are_those_without_bounds_or_levels(schema):
-    assert schema.undeclared == tuple(name for name in schema if not is_complete(schema[name]))
+    assert schema.undeclared == tuple(name for name in schema if not schema[name].is_complete)
 
 
 @given(my.grouped())
