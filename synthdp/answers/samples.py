@@ -206,8 +206,11 @@ class Combined:
 def intervals(values: FloatArray, within: FloatArray, *, level: float, missing: float) -> Combined:
     """Return combined estimates, from (m, q) estimates and variances, with error variance ``(1 + 1/m) b - missing u``.
 
-    The variance has degrees of freedom ``(m - 1) (1 - missing u / ((1 + 1/m) b)) ** 2``; u is taken as exact. If chance
-    makes the variance negative, ``(1 + 1/m) b`` is used with the normal distribution.
+    Here b is the variance of the m estimates, u the mean of their own variances, and ``missing`` the factor of u in
+    `combine`: 1, or 1 - k / n for a population.
+
+    The degrees of freedom are ``(m - 1) (1 - missing u / ((1 + 1/m) b)) ** 2``, with u taken as exact.  If chance makes
+    the variance negative, ``(1 + 1/m) b`` is used with the normal distribution.
     """
     m = len(values)
     between, mean = (1 + 1 / m) * values.var(axis=0, ddof=1), missing * within.mean(axis=0)

@@ -189,7 +189,10 @@ def coefficient_stddev(
 
 
 def growing(t: int, growth: float) -> FloatArray:
-    """Return the noise stddev by the largest degree of an average, (t,), in multiples of the stddev at degree 1."""
+    """Return the noise stddev by the largest degree of an average, (t,), in multiples of the stddev at degree 1.
+
+    The stddev is proportional to the degree to the power ``growth``, up to rounding; degree 0 counts as degree 1.
+    """
     return DENOMINATOR / degree_scales(t, growth, denominator=DENOMINATOR)
 
 
