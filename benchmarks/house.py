@@ -5,6 +5,7 @@
     python benchmarks/house.py --way            # the files that a table goes through in a default fit, as it runs
     python benchmarks/house.py --load           # CPU seconds of synthdp.SyntheticRelease beyond its libraries
     python benchmarks/house.py --same-features  # files and lines without the features of benchmarks/house_features.toml
+    python benchmarks/house.py --parts          # these lines by folder and by kind; of another --tree all lines
 
 Imports are those anywhere in a file, inside of functions too; what is imported for types alone (`if TYPE_CHECKING`) is not
 counted.  Arrows between folders are of imports at the top of files.  Constants are counted by test_constants.py, and
@@ -207,15 +208,15 @@ def check_new(told: dict[str, Any]) -> None:
             raise SystemExit(f"{feature['name']}: old, or not here: {then.stdout}{then.stderr}")
 
 
-def same_features(root: Path, told: dict[str, Any]) -> dict[str, object]:
-    """Files and lines of the features that an earlier tree had, too, and the others by feature.
+def without_features(root: Path, told: dict[str, Any]) -> tuple[dict[Path, set[int]], dict[str, str]]:
+    """Return the code lines of the features that an earlier tree had, too, by file, and a phrase on each other feature.
 
     A file is new if all of it is one new feature.  Of other files the lines of the listed definitions are taken away.
     """
     package = root / "synthdp"
     texts = {path: path.read_text(encoding="utf-8") for path in package.rglob("*.py")}
     lines = {path: code_lines(text, ast.parse(text)) for path, text in texts.items()}
-    by_feature, files, total = {}, len(lines), sum(map(len, lines.values()))
+    by_feature = {}
     for feature in told["feature"]:
         new = [len(lines.pop(package / f"{name.replace('.', '/')}.py")) for name in feature.get("modules", ())]
         parts = 0
@@ -227,13 +228,62 @@ def same_features(root: Path, told: dict[str, Any]) -> dict[str, object]:
             parts += len(lines[path]) - len(rest)
             lines[path] = rest
         by_feature[f"  {feature['name']}"] = f"{len(new)} files with {sum(new)} lines, {parts} lines of other files"
+    return lines, by_feature
+
+
+def same_features(root: Path, told: dict[str, Any]) -> dict[str, object]:
+    """Files and lines of the features that an earlier tree had, too, and the others by feature."""
+    lines, by_feature = without_features(root, told)
+    texts = [path.read_text(encoding="utf-8") for path in (root / "synthdp").rglob("*.py")]
     return {
         f"files of the features that {told['tree']} had": len(lines),
         "code lines of them": sum(map(len, lines.values())),
-        "files, code lines of all features": (files, total),
+        "files, code lines of all features": (
+            len(texts),
+            sum(len(code_lines(text, ast.parse(text))) for text in texts),
+        ),
         "new features": "",
         **by_feature,
     }
+
+
+def kinds_of(tree: ast.Module, code: set[int]) -> Counter[str]:
+    """The number of some lines of code by what stands on them: an import, the head of a function, a class or field, ..."""
+    kinds: dict[int, str] = {}
+
+    def put(first: int, last: int | None, kind: str) -> None:
+        kinds.update({line: kind for line in range(first, (last or first) + 1) if line not in kinds})
+
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            put(node.lineno, node.end_lineno, "imports")
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+            kind = "heads of functions" if isinstance(node, ast.FunctionDef) else "classes and fields"
+            put(first, max(first, node.body[0].lineno - 1), kind)
+            if isinstance(node, ast.ClassDef):
+                for one in node.body:
+                    if isinstance(one, ast.Assign | ast.AnnAssign):
+                        put(one.lineno, one.end_lineno, kind)
+        elif isinstance(node, ast.Raise):
+            put(node.lineno, node.end_lineno, "errors and their sentences")
+    for node in tree.body:
+        if isinstance(node, ast.Assign | ast.AnnAssign):
+            put(node.lineno, node.end_lineno, "constants")
+    return Counter(kinds.get(line, "other statements") for line in code)
+
+
+def parts(root: Path, told: dict[str, Any]) -> dict[str, object]:
+    """The lines of the features that an earlier tree had, too, by folder and by kind."""
+    lines, _ = without_features(root, told)
+    folders, kinds, functions = Counter[str](), Counter[str](), 0
+    for path, code in lines.items():
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        folder, *deeper = path.relative_to(root / "synthdp").parts
+        folders[folder if deeper else "at the top"] += len(code)
+        kinds.update(kinds_of(tree, code))
+        functions += sum(isinstance(node, ast.FunctionDef) and node.lineno in code for node in ast.walk(tree))
+    return {"by folder": dict(folders.most_common()), "by kind": dict(kinds.most_common()), "functions": functions}
 
 
 def of_same_features(root: Path) -> dict[str, object]:
@@ -318,10 +368,12 @@ def main() -> None:
     parser.add_argument("--way", action="store_true")
     parser.add_argument("--load", action="store_true")
     parser.add_argument("--same-features", action="store_true")
+    parser.add_argument("--parts", action="store_true")
     told = parser.parse_args()
     counted = (
-        way() if told.way else load() if told.load
-        else of_same_features(told.tree) if told.same_features else figures(told.tree)
+        way() if told.way else load() if told.load else of_same_features(told.tree) if told.same_features
+        else parts(told.tree, new_features() if told.tree == ROOT else {"feature": []}) if told.parts
+        else figures(told.tree)
     )  # fmt: skip
     for name, value in counted.items():
         print(f"{name}: {value}")

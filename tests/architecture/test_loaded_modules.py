@@ -16,8 +16,8 @@ from synthdp.mechanisms.named import named
 from synthdp.queries.protocol import KeyStatistic, Statistic
 from synthdp.registered import found_at, works as registered_works
 
-MOST_MODULES = 168
-"""Of a default release from import to report and plan, packages among them; 168 when last counted, and the aim is 170."""
+MOST_MODULES = 166
+"""Of a default release from import to report and plan, packages among them; 166 when last counted, and the aim is 170."""
 
 NOT_NEEDED = (
     "answers.related", "cli", "fit.explicit", "nonprivate", "page", "queries.person_tables",
