@@ -21,17 +21,12 @@ ROUGHNESS = (0.1, 1.0, 10.0, 100.0, 1000.0)
 """Grid of penalties on squared second differences of log-counts, in squared stddevs of the noise; the one with the least
 estimated risk is used.  A numerical tolerance."""
 
-UNSURE = 3.5
-"""A tail is the longest run of cells at an end whose total stays below this many standard deviations of its noise: its
-cells may all be empty.  A larger value takes more of a tail for noise; a smaller one leaves noise as persons. Tuned:
-half and twice of it change the error of pairs of a row's columns of two panels by -2.7 and -.3 %
-(docs/benchmarks/constants.md).
-"""
-
 APART = 3.5
-"""A cell that differs from the smooth curve by more than this many stddevs of the noise is a point mass: it is not
-smoothed.  A larger value smooths smaller point masses away; a smaller one keeps noise as point masses.  Tuned: half and
-twice of it change the error of pairs of a row's columns of two panels by +2.1 and -3.8 %
+"""Number of standard deviations of the noise beyond which persons are taken to be there.  A cell that differs from the
+smooth curve by more is a point mass: it is not smoothed.  The longest run of cells at an end whose total is less is a
+tail: its cells may all be empty.  A larger value smooths smaller point masses away and takes more of a tail for noise; a
+smaller one keeps noise as point masses and persons.  Tuned: half and twice of it change the error of pairs of a row's
+columns of two panels by +2.1 and -3.8 % for point masses.  For tails they change it by -2.7 and -.3 %
 (docs/benchmarks/constants.md).
 """
 
@@ -47,9 +42,11 @@ STEPS, LEAST_STEP, CLOSE = 25, 0.05, 0.01
 """Most Newton steps; the shortest step as a fraction of a full one; and the decrease of the penalised squared error, in
 squared stddevs of the noise, below which steps end. Numerical tolerances."""
 
-LEAST_CELLS = 5
-"""Histograms with fewer cells are not smoothed, since their second differences say too little of a shape.  Tuned: half
-and twice of it change no release of two more panels (docs/benchmarks/constants.md)."""
+SMALL = 5
+"""Tables with fewer rows or columns than this are shrunk by one factor, others by singular values.  The shrinker of
+singular values is optimal only in the limit of large tables.  Histograms with fewer cells are not smoothed, as their second
+differences show little of a shape.  Tuned: half and twice of it change the error of pairs of a row's columns of two panels
+by +1.8 and -1.2 %.  For histograms they change no release of two more panels (docs/benchmarks/constants.md)."""
 
 
 def smoothed(
@@ -63,7 +60,7 @@ def smoothed(
 
     The estimate with the least estimated risk is taken, among smooth ones and the result of ``otherwise``.  In a tail
     that may be noise alone, each cell gets the lower count of this estimate and the best smooth one.  Histograms of
-    fewer than `LEAST_CELLS` cells get the result of ``otherwise``.
+    fewer than `SMALL` cells get the result of ``otherwise``.
 
     Parameters
     ----------
@@ -80,7 +77,7 @@ def smoothed(
     -------
     (groups, cells) counts, at least 0.
     """
-    if noisy.shape[1] < LEAST_CELLS or stddev <= 0:
+    if noisy.shape[1] < SMALL or stddev <= 0:
         return otherwise(noisy)
     y = noisy / stddev
     probe = np.where(np.arange(y.size).reshape(y.shape) * 0.6180339887 % 1 < 0.5, 1.0, -1.0)
@@ -142,14 +139,14 @@ def _smooth(y: FloatArray, offset: FloatArray) -> Iterator[tuple[FloatArray, flo
 
 
 def _ends(y: FloatArray) -> BoolArray:
-    """Return which cells, (groups, cells), lie in a tail whose total may be noise only; see `UNSURE`.
+    """Return which cells, (groups, cells), lie in a tail whose total may be noise only; see `APART`.
 
     There is none in a histogram without significant cells, which would be one tail.
     """
     found = np.zeros(y.shape, np.bool_)
     root = np.sqrt(np.arange(1, y.shape[1] + 1))
     for side in (slice(None), slice(None, None, -1)):
-        sure = np.cumsum(y[:, side], axis=1) / root >= UNSURE
+        sure = np.cumsum(y[:, side], axis=1) / root >= APART
         found[:, side] |= (np.cumsum(sure, axis=1) == 0) & sure.any(axis=1, keepdims=True)
     return found
 
@@ -210,13 +207,6 @@ def _fit(
             break
     kept = np.linalg.solve(hessian, (weight * now**2)[:, :, None] * np.eye(cells))
     return logs, float(np.trace(kept, axis1=1, axis2=2).sum())
-
-
-SMALL = 5
-"""Tables with fewer rows or columns than this are shrunk by one factor, others by singular values.  The shrinker of
-singular values is optimal only in the limit of large tables.  Tuned: half and twice of it change the error of pairs of
-a row's columns of two panels by +1.8 and -1.2 % (docs/benchmarks/constants.md).
-"""
 
 
 def shrunk(gap: FloatArray, stddev: float) -> FloatArray:

@@ -20,7 +20,6 @@ from synthdp.domain.domain import Domain
 from synthdp.fit.proportional_step import best_ridge
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.screening import DENOMINATOR, MAX_PAIR_CELLS
-from synthdp.mechanisms.adaptive.selection import MAX_REJECTIONS
 from synthdp.mechanisms.adaptive.shares import screening_part
 from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.wide_fit import related
@@ -46,6 +45,10 @@ CLEAR = 5.0
 """Least excess of a measured interaction that is kept for the fit.  The excess is its sum of squares beyond the part
 that noise and chance explain, in standard deviations of that part.  A larger value loses weaker relations; a smaller
 one fits more noise.  Not measured."""
+
+MAX_REJECTIONS = 40
+"""Most pairs of a connected component that are tried for its junction tree without finding room there.  Later pairs are
+weaker, and each try takes time.  A safety limit of time."""
 
 CELLS_A_COLUMN = 2_000
 """Most cells of a connected component's junction tree, per column of the component.  A safety limit of time."""

@@ -33,11 +33,7 @@ from synthdp.mechanisms.adaptive.optimum import Optimum, optimum_of
 from synthdp.mechanisms.adaptive.screening import screen_against_independence, screen_against_model, with_noise
 from synthdp.mechanisms.adaptive.second_moments import likely_products, measure_second_moments
 from synthdp.mechanisms.adaptive.selection import Candidate, Planner
-from synthdp.mechanisms.adaptive.shares import (
-    FIRST_COUNT_SHARE,
-    rounds_of,
-    screening_part,
-)
+from synthdp.mechanisms.adaptive.shares import FIRST_COUNT_SHARE, rounds_of, screening_part
 from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.column_groups import group_target
 from synthdp.mechanisms.column_histograms import OneWayTree, one_way_share

@@ -22,37 +22,19 @@ from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.merging import merged_groups
 from synthdp.mechanisms.adaptive.screening import Screening, at_least_rare, distances_from
 from synthdp.mechanisms.adaptive.selection import MAX_TRIPLES, Candidate
-from synthdp.mechanisms.adaptive.shares import signal
+from synthdp.mechanisms.adaptive.shares import SCREEN, score_noise, signal
+from synthdp.mechanisms.column_rounding import BEYOND
 from synthdp.mechanisms.workload import Workload
 from synthdp.queries.marginals import Marginals, weighted_tables
 
-GROUPS = (3, 8)
-"""Fewest and most merged bins of a column in a table of three columns.  More bins show finer relations; fewer bins have
-better filled cells.  Tuned: half and twice of them change the three-way error of two tables of many rows by -.1 and 0 %
-(docs/benchmarks/constants.md); the upper one also limits the time."""
-
 MOST_LEVELS = 12
-"""Most bins, in a table of three columns, of the target column, or, without a target, of each categorical column.  A
-safety limit of the table's number of cells."""
+"""Most bins of a column in a table of three columns.  A safety limit of the table's number of cells."""
 
-FILLED = 3.5
-"""Rows in an average cell of a triple's table, in stddevs of its noise if all triples were measured.  It determines the
-number of merged bins per column.  A larger value makes fewer bins, which noise hides less and which show less.  Tuned:
-half and twice of it change the three-way error of two tables of many rows by +.1 and -.2 %
-(docs/benchmarks/constants.md)."""
-
-SCORE_NOISE = 0.02
-"""Standard deviation aimed at in the noisy score of a triple, as a fraction of the rows.  A smaller one finds weaker
-triples, and leaves less to measure them.  Tuned: half and twice of it change the three-way error of three tables
-with a target by 0 and +.2 % (docs/benchmarks/constants.md).
-"""
-
-MOST_SCREEN, MOST_SCREEN_UNNAMED = 0.08, 0.002
-"""Largest fraction of the remaining budget that scoring triples may cost: the first if the user names a target or a
-workload, else the second.  If it would cost more, no triple is considered.  Larger ones consider triples of more
-columns or fewer rows, at the cost of all tables.  Tuned: `MOST_SCREEN`: half and twice of it change the three-way
-error of three tables with a target by 0 and +.1 % (docs/benchmarks/constants.md).  Without triples that nobody named, that
-of two tables of many rows changes by +2.5 +- .4 %, of pairs by -7.9 +- 1.1 % (docs/benchmarks/planner.md).
+MOST_SCREEN_UNNAMED = 0.002
+"""Largest fraction of the remaining budget that scoring triples may cost if the user names no target and no workload.
+If scoring would cost more, no triple is considered.  A larger one considers triples of more columns or fewer rows, at the
+cost of all tables.  Tuned: at 0 the three-way error of two tables of many rows changes by +2.5 +- .4 %, of pairs by
+-7.9 +- 1.1 % (docs/benchmarks/planner.md).
 """
 
 
@@ -83,7 +65,7 @@ def triples_that_matter(known: Knowledge, workload: Workload) -> list[Clique]:
     triples: list[Clique] = sorted(tuple(sorted(goal | set(rest))) for rest in found)
     if len(triples) > MAX_TRIPLES:
         return []
-    most = (MOST_SCREEN if _named(workload) else MOST_SCREEN_UNNAMED) * known.left.share
+    most = (SCREEN if _named(workload) else MOST_SCREEN_UNNAMED) * known.left.share
     return triples if _screening_share(known, len(triples)) <= most else []
 
 
@@ -93,21 +75,21 @@ def _named(workload: Workload) -> bool:
 
 
 def _screening_share(known: Knowledge, triples: int) -> float:
-    """Return the share of the whole budget at which the scores of this many triples have the noise `SCORE_NOISE`."""
-    return triples / (SCORE_NOISE * signal(known.left, known.total)) ** 2
+    """Return the share of the whole budget at which the scores of this many triples have the noise `score_noise`."""
+    return triples / (score_noise(3) * signal(known.left, known.total)) ** 2
 
 
 def _with_axes(known: Knowledge, workload: Workload, *, share: float, tables: int) -> Knowledge:
     """Return the plan's state with one more merge level, whose bins are for triples.
 
-    The bins are so few that an average cell holds `FILLED` stddevs of its noise if ``tables`` triples share ``share``
-    of the budget.
+    The bins are so few that an average cell is significant: it holds `BEYOND` stddevs of its noise if ``tables`` triples
+    share ``share`` of the budget.
     """
     stddev = known.left.table_stddev(share / tables)
     goal, axes = workload.target, known.domain.axes
     kept = 1 if goal is None else min(MOST_LEVELS, axes[goal].size)
-    groups = (known.total / (FILLED * stddev * kept)) ** (1 / 3 if goal is None else 1 / 2)
-    few = int(np.clip(math.floor(groups), *GROUPS))
+    groups = (known.total / (BEYOND * stddev * kept)) ** (1 / 3 if goal is None else 1 / 2)
+    few = int(np.clip(math.floor(groups), 2, MOST_LEVELS))
     merged = []
     for j, (axis, margin) in enumerate(zip(axes, known.margins, strict=True)):
         whole = j == goal or (goal is None and not axis.grid.ordered)
@@ -127,7 +109,7 @@ def screen_triples(
 ) -> Screening:
     """Score triples by the noisy L1 distance of their tables over merged bins from a weighted sample of the model.
 
-    The bins are made for triples that share ``share``.  Costs at most the fraction `MOST_SCREEN` of it, for the
+    The bins are made for triples that share ``share``.  Costs at most the fraction `SCREEN` of it, for the
     curator's neighbours.
 
     Chance and the errors that remain in the triple's pairs explain a part of each score, since the triple's interaction
@@ -135,7 +117,7 @@ def screen_triples(
     """
     known = _with_axes(known, workload, share=share, tables=len(triples))
     errors = left_over(past, known)
-    share = min(_screening_share(known, len(triples)), MOST_SCREEN * share)
+    share = min(_screening_share(known, len(triples)), SCREEN * share)
     level = len(known.coarser)
     domain = known.axes(level)
     every = tuple(range(len(domain)))

@@ -14,9 +14,11 @@ from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
 
 MERGED = 6
-"""For weakly related pairs, each column has at most this many merged bins, so that its tables have fewer cells against the
-same noise.  With a second and a third level, of four and of three merged bins, more pairs are measured, and strong relations
-get less (docs/benchmarks/planner.md)."""
+"""Most merged bins of a column in tables of weakly related pairs, so that tables have fewer cells against the same noise.
+Numbers have as many groups in tables of three attributes of persons, and at least as many in tables of two.  Tuned: with a
+second and a third level, of four and of three merged bins, more pairs are measured, and strong relations get less
+(docs/benchmarks/planner.md); in tables of persons half and twice of it change pairs in a row of two panels by -2.6 and
++.4 % (docs/benchmarks/constants.md)."""
 
 
 def merged_domain(domain: Domain, margins: Sequence[FloatArray]) -> Domain:

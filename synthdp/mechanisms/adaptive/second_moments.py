@@ -19,9 +19,11 @@ from synthdp.curator import Curator
 from synthdp.domain.domain import Domain
 from synthdp.domain.refinement import Refinement
 from synthdp.fit.moment_matching import NoisyProducts
-from synthdp.mechanisms.adaptive.energies import EstimatedRelation
+from synthdp.mechanisms.adaptive.energies import TYPICAL, EstimatedRelation
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.screening import DENOMINATOR
+from synthdp.mechanisms.adaptive.shares import SCREEN
+from synthdp.mechanisms.column_rounding import BEYOND
 from synthdp.mechanisms.workload import Workload
 from synthdp.queries.products import ClippedProducts, PairProducts, Products
 
@@ -35,29 +37,15 @@ which bounds the sensitivity.  A larger value clips fewer rows, but needs more n
 change the three-way error of five tables by +.3 and +.9 % (docs/benchmarks/constants.md).
 """
 
-MOST_SHARE = 0.05
-"""Largest fraction of the remaining budget for products of all pairs, and again for the strongest pairs.  A larger
-one makes correlations more accurate, and tables of pairs less.  Tuned: half and twice of it change the three-way
-error of five tables by +.4 and -.1 % (docs/benchmarks/constants.md).
-"""
-
 AIM = 0.01
 """Standard deviation of the noise in a correlation at which no more budget is spent.  A tolerance: chance alone moves a
 correlation of 10 000 rows as much."""
 
-MOST_NOISE = 0.1
-"""Nothing is spent if the noise in a correlation would exceed this standard deviation, since few correlations would
-be significant.  A larger value also spends where only strong correlations would be significant.  Tuned: half and
-twice of it change the three-way error of five tables by +.4 and +.2 % (docs/benchmarks/constants.md).
-"""
-
-STRONG, MOST_STRONG = 3.0, 6
-"""A product is measured a second time if it exceeds STRONG standard deviations of its noise; at most MOST_STRONG
-products are.  A smaller STRONG would measure mere noise again; a larger MOST_STRONG leaves more noise in each product.
-Tuned (ablation in docs/benchmarks/planner.md): half and twice of STRONG change the three-way error of five tables by
--.1 and -.1 %, of MOST_STRONG by +.5 and +.5 % (docs/benchmarks/constants.md).  Without a limit, .83 of hmeq's and .86
-of credit's strong correlations are kept; with it .87 and .91."""
-
+MOST_STRONG = 6
+"""Most products that are measured a second time.  A larger value leaves more noise in each product.  Tuned (ablation in
+docs/benchmarks/planner.md): half and twice of it change the three-way error of five tables by +.5 and +.5 %
+(docs/benchmarks/constants.md).  Without a limit .83 is kept of strong correlations of hmeq, which is .87, and .86 of
+credit's, which is .91."""
 
 MOST_COLUMNS = 32
 """Most scored columns for which products are measured. 32 columns have 496 products.  The noise in each product grows
@@ -67,10 +55,10 @@ with the root of their number.  A safety limit."""
 def measure_second_moments(known: Knowledge, account: Curator, workload: Workload) -> Knowledge:
     """Measure the mean product of rank scores (a rank correlation) of every two columns.
 
-    Nothing is measured if noise would hide the products, or with fewer than 2 or more than `MOST_COLUMNS` scored
-    columns.
+    Nothing is measured if the noise in a product would exceed a typical correlation (`TYPICAL`).  Nor is anything with
+    fewer than 2 or more than `MOST_COLUMNS` scored columns.
 
-    Costs at most twice the fraction `MOST_SHARE` of the remaining budget, for the curator's neighbours.  The second
+    Costs at most twice the fraction `SCREEN` of the remaining budget, for the curator's neighbours.  The second
     half is for measuring the strongest products again.
 
     Parameters
@@ -91,7 +79,7 @@ def measure_second_moments(known: Knowledge, account: Curator, workload: Workloa
     norm = int(NORM * math.sqrt(math.comb(len(found), 2)) * DENOMINATOR**2)
     domain = Domain(tuple(known.domain.axes[j] for j in found))
     queries = ClippedProducts(domain, tuple(found.values()), DENOMINATOR, norm)
-    if _noise_of_products(known, queries) > MOST_NOISE:
+    if _noise_of_products(known, queries) > TYPICAL[2]:
         return known
     known = _measure_products(known, account, queries, step="pairwise products of rank scores")
     return _measure_strongest(known, account)
@@ -144,23 +132,23 @@ def _pairs(products: NoisyProducts) -> list[Clique]:
 
 
 def _noise_of_products(known: Knowledge, queries: Products) -> float:
-    """Return the standard deviation of the noise in a mean product if the fraction `MOST_SHARE` of the budget is spent.
+    """Return the standard deviation of the noise in a mean product if the fraction `SCREEN` of the budget is spent.
 
     The budget is the remaining budget.  If the noise is too large, nothing is spent; if it is smaller than needed, less
     is spent.
     """
-    most = MOST_SHARE * known.left.share
+    most = SCREEN * known.left.share
     return known.left.stddev(queries.bounds, most, k=queries.k) / queries.denominator / known.total
 
 
 def _measure_products(known: Knowledge, account: Curator, queries: Products, *, step: str) -> Knowledge:
     """Measure mean products over the rows and return the plan's new state.
 
-    The noise stddev of each mean is `AIM` if the fraction `MOST_SHARE` of the remaining budget buys it, else larger.
+    The noise stddev of each mean is `AIM` if the fraction `SCREEN` of the remaining budget buys it, else larger.
     Costs at most that fraction, for the curator's neighbours.
     """
     less = min(1.0, _noise_of_products(known, queries) / AIM) ** (1 / known.left.exponent)
-    part, left = known.left.take(MOST_SHARE * known.left.share * less)
+    part, left = known.left.take(SCREEN * known.left.share * less)
     answers = account.measure(queries, spend=part.loss, step=step)
     products = NoisyProducts(
         queries=queries,
@@ -174,12 +162,12 @@ def _measure_products(known: Knowledge, account: Curator, queries: Products, *, 
 def _measure_strongest(known: Knowledge, account: Curator) -> Knowledge:
     """Measure the significant products once more, each clipped on its own, and return the plan's new state.
 
-    Few products of a row have a small norm, so that the noise is lower.  Costs at most the fraction `MOST_SHARE` of the
+    Few products of a row have a small norm, so that the noise is lower.  Costs at most the fraction `SCREEN` of the
     remaining budget, for the curator's neighbours.
     """
     products = known.products[-1]
     size = np.abs(products.means)
-    strongest = [i for i in np.argsort(-size, kind="stable")[:MOST_STRONG] if size[i] > STRONG * products.stddev]
+    strongest = [i for i in np.argsort(-size, kind="stable")[:MOST_STRONG] if size[i] > BEYOND * products.stddev]
     if products.stddev <= AIM or not strongest:
         return known
     asked = products.queries

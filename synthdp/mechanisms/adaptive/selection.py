@@ -34,10 +34,6 @@ shares before; and the fraction of the variance that an answer must explain in s
 MAX_TRIPLES = 3000
 """Tables of three columns are candidates if there are at most this many.  A safety limit of time."""
 
-MAX_REJECTIONS = 40
-"""Most candidates that are tried for the junction tree without finding room there or among the tables outside of it.
-Later candidates gain less, and each try takes time.  A safety limit of time."""
-
 
 KEPT = 0.2
 """Fraction of a round's budget for pairs that the user's workload does not contain.  A larger one makes these pairs more
@@ -287,7 +283,7 @@ class Planner:
             if not one.beside:
                 if pairs & paired:
                     continue
-                if rejections < MAX_REJECTIONS and planner.cells([*taken, one.clique]) <= self.tree_cells:
+                if rejections < self.max_batch and planner.cells([*taken, one.clique]) <= self.tree_cells:
                     tree.append(one)
                     taken.append(one.clique)
                     paired |= pairs

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from synthdp.mechanisms.adaptive.energies import TYPICAL
 from synthdp.mechanisms.allocation import BudgetAllocation
 
 FIRST_COUNT_SHARE = 0.005
-"""Share of the budget for a first noisy count of rows, which the other shares depend on.  A larger one makes the
-division of the budget surer, and leaves less to divide.  Tuned: half and twice of it change the three-way error of
-five tables by 0 and 0 % (docs/benchmarks/constants.md).
-"""
-
+"""Share of the budget for a first noisy count of rows, which the other shares depend on.  A tolerance: all other answers
+have .25 % more Gaussian noise, and half and twice of it change nothing beyond scatter (docs/benchmarks/constants.md)."""
 
 LATER = 0.3
 """Fraction of the budget left after the one-ways for each round of measuring tables after the first.  The scores of a later
@@ -33,17 +31,17 @@ The one-ways are then so accurate that the pair's margins would hardly improve t
 measured, which improve the one-ways too."""
 
 SCREEN = 0.1
-"""Fraction of a round's budget for the scores of candidate tables, unless these would be noisier than `SCORE_NOISE`.
-A larger one chooses tables better, and measures them worse.  Tuned: half and twice of it change the three-way error of five
-tables by +.6 and +.4 % (docs/benchmarks/constants.md).
-"""
+"""Fraction of a budget for finding out which relations are strong.  It is the fraction of a round's budget for the scores of
+candidate tables, unless these would be noisier than `score_noise`.  It is the most of the remaining budget for products of
+all pairs, and again for the strongest products.  A larger one chooses tables better, and measures them worse.  Tuned: half
+and twice of it change the three-way error of five tables by +.6 and +.4 % for scores.
+For products they change it by +.4 and -.1 % (docs/benchmarks/constants.md)."""
 
-SCORE_NOISE, MOST_SCREEN, LOUDEST_SCORE = 0.05, 0.2, 0.3
-"""The stddev of a pair's score that screening aims at, as a fraction of the rows; the largest share of a round that
-screening costs; and the largest stddev of a score, as a fraction of the rows, at which pairs are screened at all: few
-pairs score above .5 without noise, so beyond it noise alone would choose.  A smaller first or a larger second one spends
-more on scores, and less on tables.  Tuned: half and twice of SCORE_NOISE change the three-way error of five tables by +.1
-and +1.0 %; of MOST_SCREEN by +1.1 and +.5 %; of LOUDEST_SCORE by -.1 and 0 % (docs/benchmarks/constants.md)."""
+MOST_SCREEN, LOUDEST_SCORE = 0.2, 0.3
+"""The largest share of a round that screening costs; and the largest stddev of a score, as a fraction of the rows, at which
+pairs are screened at all: few pairs score above .5 without noise, so beyond it noise alone would choose.  A larger first one
+spends more on scores, and less on tables.  Tuned: half and twice of MOST_SCREEN change the three-way error of five tables
+by +1.1 and +.5 %; of LOUDEST_SCORE by -.1 and 0 % (docs/benchmarks/constants.md)."""
 
 
 def rounds_of(
@@ -81,6 +79,14 @@ def signal(budget: BudgetAllocation, total: float) -> float:
     return total / budget.table_stddev(1.0)
 
 
+def score_noise(order: int) -> float:
+    """Return the stddev of a score that screening aims at, as a fraction of the rows, for candidates of 2 or 3 columns.
+
+    It is half of the typical strength of a relation (`TYPICAL`), so that a typical relation is two stddevs above noise.
+    """
+    return TYPICAL[order] / 2
+
+
 def screening_part(budget: BudgetAllocation, *, share: float, pairs: int, total: float) -> float:
     """Return the fraction of a round's budget, from 0 to below 1, for scoring candidates.
 
@@ -101,5 +107,5 @@ def screening_part(budget: BudgetAllocation, *, share: float, pairs: int, total:
     if pairs < 2:
         return SCREEN
     noise = budget.table_stddev(share / pairs) / total
-    part = float(np.clip((noise / SCORE_NOISE) ** (1 / budget.exponent), SCREEN, MOST_SCREEN))
+    part = float(np.clip((noise / score_noise(2)) ** (1 / budget.exponent), SCREEN, MOST_SCREEN))
     return part if noise * part**-budget.exponent < LOUDEST_SCORE else 0.0

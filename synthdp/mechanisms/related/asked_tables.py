@@ -16,7 +16,9 @@ from synthdp.curator import Curator
 from synthdp.domain.axis import Axis
 from synthdp.domain.histories import Layout
 from synthdp.measurements import Measurements
+from synthdp.mechanisms.adaptive.merging import MERGED
 from synthdp.mechanisms.allocation import BudgetAllocation
+from synthdp.mechanisms.column_rounding import BEYOND
 from synthdp.queries.person_tables import RANKS, Grouping, PersonTable, PersonTables
 from synthdp.queries.persons import whole_of_table
 
@@ -24,12 +26,6 @@ HEAVY = 0.3
 """A bin of an ordered column that holds more than this fraction of the persons becomes a group by itself in tables. A
 smaller value keeps smaller point masses apart, and leaves fewer groups for the rest.  Tuned: half and twice of it
 change the error of pairs of a row's columns of two panels by -2.8 and +.1 % (docs/benchmarks/constants.md).
-"""
-
-RARE = 3.0
-"""Levels with fewer persons than this many standard deviations of the noise are merged into one group.  A larger value
-merges more levels, whose relations are then lost; a smaller one leaves groups of noise alone.  Tuned: half and twice of
-it change the error of pairs of a row's columns of two panels by -1.4 and +1.3 % (docs/benchmarks/constants.md).
 """
 
 COUNT_ENDS = (1, 2, 3, 5, 8, 11)
@@ -42,11 +38,10 @@ panels by -.3 and +.4 % (docs/benchmarks/constants.md).
 Fineness = Literal["threes", "pairs", "steps"]
 """The use of groups: tables of three attributes, of two, or of a value and the next.  Each use has its own number of
 groups."""
-FEWEST, MOST = 6, 12
-"""Number of groups of an ordered column: FEWEST in tables of three attributes, from FEWEST to MOST in tables of two.
-More groups show finer relations, but a table has their product of cells, each with the same noise.  Tuned: `FEWEST`:
-half and twice of it change the error of pairs of a row's columns of two panels by -2.6 and +.4 %
-(docs/benchmarks/constants.md).
+MOST = 12
+"""Most groups of an ordered column in tables of two attributes, which have `MERGED` at least.  More groups show finer
+relations, but a table has their product of cells, each with the same noise.  Tuned: half and twice of it change no release
+of two more panels, and without it the largest errors of point masses grow (docs/benchmarks/constants.md).
 """
 
 MORE_OF_STEPS = 2
@@ -76,8 +71,8 @@ def fineness(persons: float, noise: float) -> dict[Fineness, int]:
         Noise stddev of a cell of a table of two attributes that gets the whole budget of such tables, in persons.
     """
     fits = math.sqrt(PAIR_NOISE * persons / max(MEAN_ABS * noise, 1e-9))
-    pairs = int(np.clip(math.floor(fits), FEWEST, MOST))
-    return {"threes": FEWEST, "pairs": pairs, "steps": pairs + MORE_OF_STEPS}
+    pairs = int(np.clip(math.floor(fits), MERGED, MOST))
+    return {"threes": MERGED, "pairs": pairs, "steps": pairs + MORE_OF_STEPS}
 
 
 def grouping_of(axis: Axis, counts: FloatArray, stddev: float, *, groups: int, name: str) -> Grouping:
@@ -167,7 +162,7 @@ def _levels(counts: FloatArray, stddev: float, axis: Axis) -> IntArray:
 
     Levels that are never released count as rare.  A single rare level is not merged.
     """
-    rare = (counts < RARE * stddev) | ~axis.releasable
+    rare = (counts < BEYOND * stddev) | ~axis.releasable
     if rare.sum() <= 1:
         return np.arange(len(counts))
     return np.where(rare, np.count_nonzero(~rare), np.cumsum(~rare) - 1)

@@ -13,20 +13,17 @@ from typing import Any
 import numpy as np
 
 from synthdp.arrays import FloatArray, IntArray
-from synthdp.domain.histories import STATE, Layout, Order
+from synthdp.domain.histories import BINS, STATE, Layout, Order
+from synthdp.mechanisms.adaptive.merging import MERGED
 from synthdp.mechanisms.allocation import BudgetAllocation
+from synthdp.mechanisms.related.asked_tables import MORE_OF_STEPS
 from synthdp.mechanisms.workload import Workload, workload_of
 from synthdp.queries.person_tables import Grouping, Kind, PersonTable
 from synthdp.schema.database import DatabaseSchema
 
-MOST_STEPS = 8
-"""Most groups of a categorical column whose table of value and next value is measured.  For more groups, only the
-number of unchanged values is measured.  The limit is against noise, since the table has the square of this many cells.
-Tuned: half and twice of it change no release of two more panels (docs/benchmarks/constants.md)."""
-
-MANY_LEVELS = 20
-"""A categorical column with more bins than this is not counted by period, since noise would exceed most counts.  Tuned:
-half and twice of it change no release of two more panels (docs/benchmarks/constants.md)."""
+MOST_STEPS = MERGED + MORE_OF_STEPS
+"""Most groups of a categorical column whose table of value and next value is measured.  For more groups, only the number
+of unchanged values is measured.  Derived: such a table of an ordered column has at least as many groups a side."""
 
 Groupings = Mapping[tuple[int, str], Mapping[str, Grouping]]
 """By table and attribute, groupings by name: ``pairs`` and ``steps`` for columns, ``many`` and ``first`` for counts of
@@ -65,9 +62,12 @@ def cells_of(layout: Layout, attribute: Attribute) -> Grouping:
 
 
 def one_way(layout: Layout, attribute: Attribute) -> PersonTable:
-    """Return the query that counts persons by one attribute, and by group of periods if the attribute has few bins."""
+    """Return the query that counts persons by one attribute, and by group of periods if the attribute has few bins.
+
+    Few are at most `BINS` levels, as many bins as an ordered column has.
+    """
     table, axis = layout.tables[attribute.table], layout.axis(attribute.table, attribute.name)
-    few = axis.grid.ordered or axis.size <= MANY_LEVELS
+    few = axis.grid.ordered or axis.size <= BINS
     by_period = table.groups > 1 and few and attribute.name != table.period and attribute.counts < 0
     return PersonTable(
         Kind.ONE, attribute.table, attribute.name, cells_of(layout, attribute), other="period" if by_period else ""
@@ -191,11 +191,11 @@ tables are shrunk.  A larger value measures fewer such tables.  Tuned with `WORT
 of three more panels (docs/benchmarks/constants.md)."""
 
 
-FAMILY, UNRELATED = 4, 0.25
-"""If at least FAMILY tables share an axis, the UNRELATED quantile of their gains estimates the error of that axis
-alone. The quantile is low because in panels most tables show a relation, so their median would be one.  Tuned on
-insurer and STAR: half and twice of FAMILY change the error of pairs of a row's columns of two more panels by 0 and -1.8
-%; of UNRELATED in nlswork and randhie by +2.1 and -.5 % (docs/benchmarks/constants.md)."""
+UNRELATED = 0.25
+"""Quantile of the gains of tables that share an axis which estimates the error of that axis alone.  Fewer than 1 /
+UNRELATED tables have no such quantile.  It is low because in panels most tables show a relation, so their median would be
+one.  Tuned on insurer and STAR: half and twice of it change the error of pairs of a row's columns of nlswork and
+randhie by +2.1 and -.5 % (docs/benchmarks/constants.md)."""
 
 
 def beyond_shared(gains: FloatArray, tables: Sequence[PersonTable], counts: Mapping[int, str]) -> FloatArray:
@@ -221,7 +221,7 @@ def beyond_shared(gains: FloatArray, tables: Sequence[PersonTable], counts: Mapp
         if one.kind is not Kind.ROW:  # whose axes are one-way tables, both
             families.setdefault((one.kind, one.table, one.above, one.other), []).append(i)
     for (kind, table, above, other), family in families.items():
-        if len(family) < FAMILY:
+        if len(family) * UNRELATED < 1:
             continue
         shared = max(0.0, float(np.quantile(gains[family], UNRELATED)))
         found[family] -= shared

@@ -14,7 +14,8 @@ from itertools import combinations
 from synthdp.arrays import MEAN_ABS, FloatArray
 from synthdp.domain.histories import Layout
 from synthdp.fit.history_scaling import Key, Target
-from synthdp.mechanisms.related.asked_tables import FEWEST, merged_by_relation
+from synthdp.mechanisms.adaptive.merging import MERGED
+from synthdp.mechanisms.related.asked_tables import merged_by_relation
 from synthdp.mechanisms.related.choosing import Groupings, attributes, weights_of
 from synthdp.mechanisms.workload import Workload
 from synthdp.queries.person_tables import Grouping, Kind, PersonTable
@@ -119,7 +120,7 @@ def regrouped(
                 tables.append(target.counts.T)
             elif {own, other} <= members and key == other:
                 tables.append(target.counts)
-        return merged_by_relation(fine, tables, FEWEST) if tables else grouping
+        return merged_by_relation(fine, tables, MERGED) if tables else grouping
 
     own = merged((three.table, three.attribute), three.grouping)
     parts = [

@@ -7,8 +7,9 @@ import pytest
 from small_databases import SCHEMAS
 
 from synthdp.domain.histories import Layout
+from synthdp.mechanisms.adaptive.merging import MERGED
 from synthdp.mechanisms.allocation import BudgetAllocation
-from synthdp.mechanisms.related.asked_tables import FEWEST, MOST, fineness
+from synthdp.mechanisms.related.asked_tables import MOST, fineness
 from synthdp.mechanisms.related.choosing import beyond_shared, related, relations_wished, weights_of, worth_measuring
 from synthdp.mechanisms.related.triples import triples
 from synthdp.mechanisms.workload import Workload
@@ -78,9 +79,9 @@ def test_a_relation_is_clear_where_noise_does_not_explain_it(strength: float) ->
 
 
 def test_groups_are_finer_with_more_persons_and_less_noise() -> None:
-    assert fineness(50_000, 11.0)["pairs"] == FEWEST
-    assert FEWEST < fineness(50_000, 2.4)["pairs"] < fineness(200_000, 2.4)["pairs"] <= MOST
-    assert fineness(50_000, 0.0) == {"threes": FEWEST, "pairs": MOST, "steps": MOST + 2}
+    assert fineness(50_000, 11.0)["pairs"] == MERGED
+    assert MERGED < fineness(50_000, 2.4)["pairs"] < fineness(200_000, 2.4)["pairs"] <= MOST
+    assert fineness(50_000, 0.0) == {"threes": MERGED, "pairs": MOST, "steps": MOST + 2}
 
 
 def test_three_attributes_weigh_what_a_user_wishes_of_them() -> None:
