@@ -8,6 +8,7 @@ number of rows.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -283,7 +284,7 @@ class _Pass:
         weights = np.ones(len(rows))
         shares, laws, sums = self._shares(), self._laws(), self._sums()
         for rank in range(int(rows.rank.max(initial=-1)) + 1):
-            index = np.flatnonzero(rows.rank == rank)
+            index = _by_period(rows, np.flatnonzero(rows.rank == rank))
             for law in laws:
                 given = self._all_given(law, range(len(law.of.factors)), rank, index, sums)
                 z = self._logarithms(law, rank, index, given)
@@ -295,6 +296,8 @@ class _Pass:
                     weights[index] *= _masked(probability, mask)
                 self._take(law, index, _drawn(probability, self.rng))
                 self._expect(law, index, given, probability, shares)
+                if self.model.layout.tables[self.table].period == law.of.attribute:
+                    index = _by_period(rows, index)
             for name, both in sums.items():
                 _add_ranks(both, [law.of for law in laws], name, rows, index)
         return weights
@@ -352,22 +355,26 @@ class _Pass:
     def _logarithms(
         self, law: _Law, rank: int, index: IntArray, given: Sequence[tuple[int, Sequence[IntArray]]]
     ) -> FloatArray:
-        """Return unnormalised log-probabilities of an attribute's cells in the rows ``index``, (rows of ``index``, cells).
+        """Return unnormalised log-probabilities of an attribute's cells in the rows ``index``, (cells, rows of ``index``).
 
         They are `IMPOSSIBLE` where rules forbid a cell.  Each row is number ``rank`` of its parent's rows, from 0;
-        ``given`` is the result of `_all_given`.
+        ``given`` is the result of `_all_given`.  Cells are the first axis, since numpy adds up long rows of an array in
+        a fraction of the time that many short ones take.
         """
         rows, layout, of = self.persons.tables[self.table], self.model.layout.tables[self.table], law.of
-        z: FloatArray = of.base[rows.group[index]] if len(of.base) > 1 else np.repeat(of.base, len(index), axis=0)
+        if len(of.base) > 1:
+            z = np.repeat(of.base.T, np.bincount(rows.group[index], minlength=len(of.base)), axis=1)
+        else:
+            z = np.broadcast_to(of.base.T, (of.base.size, len(index))).copy()
         pushed: dict[int, FloatArray] = {}  # by grouping, what factors say of its groups
         for k, groups in given:
             theta, place = of.factors[k].theta, law.which[k]
             if place < 0:
                 for cells in groups:
                     earlier = of.factors[k].table.grouping.of(cells, rows.group[index - 1])
-                    z[np.arange(len(index)), cells] += theta[earlier, 0]
+                    z[cells, np.arange(len(index))] += theta[earlier, 0]
                 continue
-            said = theta[groups[0]] if len(groups) == 1 else _times_seen(groups, len(theta)) @ theta
+            said = theta.T.take(groups[0], axis=1) if len(groups) == 1 else theta.T @ _times_seen(groups, len(theta))
             if place in pushed:
                 pushed[place] += said
             else:
@@ -379,17 +386,17 @@ class _Pass:
             _forbid_periods(z, rows, index, rank, rows.values[of.attribute], unique=layout.unique)
         for barrier in law.barriers:
             follow = rows.many[index] - 1 - rank if is_period and layout.unique else None
-            _obey(z, barrier.possible[self._drawn_before(barrier, index)], follow)
+            _obey(z, barrier.possible.T.take(self._drawn_before(barrier, index), axis=1), follow)
         if law.possible is not None:
-            _obey(z, law.possible[None], None)
+            _obey(z, law.possible[:, None], None)
         for possible in law.among.allowed(rows.parent[index], rows.many[index] - rank):
-            _obey(z, possible, None)
+            _obey(z, possible.T, None)
         return z
 
     def _to_heaps(
         self, heaps: DaysToHeaps, laws: Sequence[_Law], rank: int, index: IntArray, sums: Mapping[str, IntArray]
     ) -> FloatArray:
-        """Return terms of the log-probabilities of days between two dates, (rows of ``index``, cells of the days).
+        """Return terms of the log-probabilities of days between two dates, (cells of the days, rows of ``index``).
 
         With these terms, days that end at a second date which many rows have are drawn as often as rows have that date;
         see `DaysToHeaps`.
@@ -435,7 +442,7 @@ class _Pass:
 
         A fit computes its next step from these tables; without a fit there are none, and nothing happens.
 
-        The rows ``index``, (n,), have ``probability``, (n, cells), in the law; ``given`` is the result of `_all_given`,
+        The rows ``index``, (n,), have ``probability``, (cells, n), in the law; ``given`` is the result of `_all_given`,
         and ``shares`` the result of `_shares`.
         """
         if law.expected is None:
@@ -443,7 +450,7 @@ class _Pass:
         rows, one = self.persons.tables[self.table], law.of
         group = rows.group[index] if len(one.base) > 1 else np.zeros(len(index), np.int64)
         weight = shares[Kind.ONE if len(one.base) > 1 else Kind.ROW][index]
-        law.expected[:] += _summed_by(group, probability * weight[:, None], len(law.expected))
+        law.expected[:] += _summed_by(group, probability * weight, len(law.expected))
         grouped: dict[int, FloatArray] = {}
         for k, groups in given:
             table, place, into = one.factors[k].table, law.which[k], law.by_factor[k]
@@ -451,16 +458,16 @@ class _Pass:
             if place < 0:
                 for cells in groups:
                     earlier = table.grouping.of(cells, rows.group[index - 1])
-                    stayed = probability[np.arange(len(index)), cells] * weight
+                    stayed = probability[cells, np.arange(len(index))] * weight
                     into[:, 0] += np.bincount(earlier, stayed, len(into))
                 continue
             if place not in grouped:
                 grouped[place] = _by_group(probability, law.groupings[place], rows, index)
-            weighted = grouped[place] * weight[:, None]
+            weighted = grouped[place] * weight
             if len(groups) == 1:
                 into += _summed_by(groups[0], weighted, len(into))
             else:
-                into += _times_seen(groups, len(into)).T @ weighted
+                into += _times_seen(groups, len(into)) @ weighted.T
 
     def _drawn_before(self, barrier: Barrier, index: IntArray) -> IntArray:
         """Return the earlier drawn cell on which a rule's restriction depends, (rows of ``index``,).
@@ -576,39 +583,54 @@ def _groupings_of(one: Conditional) -> tuple[tuple[Grouping, ...], tuple[int, ..
 
 
 def _by_group(probability: FloatArray, grouping: Grouping, rows: Rows, index: IntArray) -> FloatArray:
-    """Return the probability of each group of cells, (rows, groups), from the probabilities of cells, (rows, cells).
+    """Return the probability of each group of cells, (groups, rows), from the probabilities of cells, (cells, rows).
 
     Tables are measured over groups, so a fit compares expected counts of groups.
     """
-    found = np.empty((len(index), grouping.size))
+    found = np.empty((grouping.size, len(index)))
     for g, here in _periods(grouping, rows, index):
-        found[here] = probability[here] @ (grouping.groups[g][:, None] == np.arange(grouping.size)).astype(np.float64)
+        found[:, here] = (np.arange(grouping.size)[:, None] == grouping.groups[g]).astype(np.float64) @ probability[
+            :, here
+        ]
     return found
 
 
 def _spread_cells(z: FloatArray, said: FloatArray, grouping: Grouping, rows: Rows, index: IntArray) -> None:
-    """Add terms of groups, (rows, groups), to the log-probabilities of their cells, (rows, cells), in place."""
+    """Add terms of groups, (groups, rows), to the log-probabilities of their cells, (cells, rows), in place."""
     for g, here in _periods(grouping, rows, index):
-        z[here] += said[here][:, grouping.groups[g]]
+        z[:, here] += said[:, here][grouping.groups[g]]
 
 
-def _periods(grouping: Grouping, rows: Rows, index: IntArray) -> Iterator[tuple[int, slice | BoolArray]]:
-    """Yield each group of periods that a grouping distinguishes, and the rows of ``index`` in it, as a slice or a mask."""
+def _by_period(rows: Rows, index: IntArray) -> IntArray:
+    """Return positions of rows, sorted by the rows' group of periods.
+
+    Then the rows of a group are a slice of any array over ``index``, which numpy neither searches nor copies.
+    """
+    return index[np.argsort(rows.group[index], kind="stable")]
+
+
+def _periods(grouping: Grouping, rows: Rows, index: IntArray) -> Iterator[tuple[int, slice]]:
+    """Yield each group of periods that a grouping distinguishes, and the slice of ``index`` that holds its rows.
+
+    ``index`` is sorted by `_by_period`.
+    """
     if len(grouping.groups) == 1:
         yield 0, slice(None)
         return
-    for g in range(len(grouping.groups)):
-        yield g, rows.group[index] == g
+    ends = np.searchsorted(rows.group[index], np.arange(len(grouping.groups) + 1))
+    for g, (start, stop) in enumerate(itertools.pairwise(ends.tolist())):
+        if start < stop:
+            yield g, slice(start, stop)
 
 
 def _masked(probability: FloatArray, mask: BoolArray | FloatArray) -> FloatArray:
-    """Multiply probabilities, (rows, cells), by a mask and normalise them, in place; return their sums before, (rows,).
+    """Multiply probabilities, (cells, rows), by a mask and normalise them, in place; return their sums before, (rows,).
 
     The sum is the probability that the row is allowed; persons are chosen by it.  A row with sum 0 becomes all 0.
     """
-    probability *= mask
-    inside = np.asarray(probability.sum(axis=1), np.float64)
-    probability /= np.maximum(inside, 1e-300)[:, None]
+    probability *= mask[:, None]
+    inside = np.asarray(probability.sum(axis=0), np.float64)
+    probability /= np.maximum(inside, 1e-300)
     return inside
 
 
@@ -634,24 +656,24 @@ def _chosen(layout: Layout, tables: list[Rows], persons: IntArray) -> list[Rows]
 
 
 def _times_seen(groups: Sequence[IntArray], size: int) -> FloatArray:
-    """Return how often each of ``size`` groups occurs among some groups of each row, (n, size), from (n,) arrays.
+    """Return how often each of ``size`` groups occurs among some groups of each row, (size, n), from (n,) arrays.
 
     One matrix product with it adds up the terms, or the expected counts, of several earlier rows.
     """
-    first = np.arange(len(groups[0])) * size
-    places = np.concatenate([first + one for one in groups])
-    return np.bincount(places, minlength=len(first) * size).reshape(-1, size).astype(np.float64)
+    many = len(groups[0])
+    places = np.concatenate([one * many + np.arange(many) for one in groups])
+    return np.bincount(places, minlength=size * many).reshape(size, many).astype(np.float64)
 
 
 def _summed_by(given: IntArray, weighted: FloatArray, size: int) -> FloatArray:
-    """Return the sums of rows of ``weighted``, (n, columns), by their position ``given``, (n,): (size, columns).
+    """Return the sums of columns of ``weighted``, (k, n), by their position ``given``, (n,): (size, k).
 
     This adds the probabilities of many rows to an expected table.
     """
-    columns = weighted.shape[1]
-    places = (given[:, None] * columns + np.arange(columns)).ravel()
-    found = np.bincount(places, weighted.ravel(), size * columns).reshape(size, columns)
-    return np.asarray(found, np.float64)
+    found = np.empty((size, len(weighted)))
+    for column, one in enumerate(weighted):
+        found[:, column] = np.bincount(given, one, size)
+    return found
 
 
 def _grouping(table: PersonTable) -> Grouping:
@@ -687,42 +709,46 @@ def _forbid_periods(z: FloatArray, rows: Rows, index: IntArray, rank: int, value
     Each of these is number ``rank`` of its parent's rows, from 0.  With ``unique`` periods, also forbid the previous
     row's, and periods after which further rows would find none left.
     """
-    cells = np.arange(z.shape[1])
+    cells = np.arange(len(z))[:, None]
     if rank:
-        before = values[index - 1] + unique
-        z[cells < before[:, None]] = IMPOSSIBLE
+        z[cells < values[index - 1] + unique] = IMPOSSIBLE
     if unique:
-        last = np.flatnonzero(z.max(axis=0) > IMPOSSIBLE / 2).max(initial=0)
-        room = last - (rows.many[index] - 1 - rank)
-        z[cells > room[:, None]] = IMPOSSIBLE
+        last = np.flatnonzero(z.max(axis=1) > IMPOSSIBLE / 2).max(initial=0)
+        z[cells > last - (rows.many[index] - 1 - rank)] = IMPOSSIBLE
 
 
 def _obey(z: FloatArray, allowed: BoolArray, follow: IntArray | None) -> None:
     """Forbid cells that are not allowed, in place, except in rows that would have none left; these rows are rejected later.
 
-    ``follow`` is the number of rows of later periods that must still find room.
+    ``z`` and ``allowed`` are (cells, rows).  ``follow`` is the number of rows of later periods that must still find room.
     """
     left: BoolArray = np.logical_and(z > IMPOSSIBLE / 2, allowed)
     if follow is not None:
-        room = np.cumsum(left[:, ::-1], axis=1)[:, ::-1] > follow[:, None]
-        left = np.where((left & room).any(axis=1, keepdims=True), left & room, left)
-    z[~left & left.any(axis=1, keepdims=True)] = IMPOSSIBLE
+        room = np.cumsum(left[::-1], axis=0)[::-1] > follow
+        left = np.where((left & room).any(axis=0), left & room, left)
+    z[~left & left.any(axis=0)] = IMPOSSIBLE
 
 
 def _softmax(z: FloatArray) -> FloatArray:
-    """Turn log-probabilities, (n, k), into probabilities whose rows sum to 1, in place."""
-    z -= z.max(axis=1, keepdims=True)
+    """Turn log-probabilities, (k, n), into probabilities whose columns sum to 1, in place."""
+    z -= z.max(axis=0)
     np.exp(z, out=z)
-    z /= z.sum(axis=1, keepdims=True)
+    z /= z.sum(axis=0)
     return z
 
 
 def _drawn(probability: FloatArray, rng: Generator) -> IntArray:
-    """Draw one cell for each row from probabilities, (rows, cells); return (rows,)."""
-    cumulated = probability.cumsum(axis=1)
-    wanted = rng.random(len(probability)) * cumulated[:, -1]
-    found = (cumulated <= wanted[:, None]).sum(axis=1)
-    return np.asarray(np.minimum(found, probability.shape[1] - 1), np.int64)
+    """Draw one cell for each row from probabilities, (cells, rows); return (rows,)."""
+    total = probability[0].copy()
+    for one in probability[1:]:
+        total += one
+    wanted = rng.random(len(total)) * total
+    # Added up again in the same order, the last sum is the total exactly, so that no cell of probability 0 is drawn.
+    found, below = np.zeros(len(total), np.int64), probability[0].copy()
+    for one in probability[1:]:
+        found += below <= wanted
+        below += one
+    return found
 
 
 def _add_ranks(both: IntArray, mine: list[Conditional], name: str, rows: Rows, index: IntArray) -> None:

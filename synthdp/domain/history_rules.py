@@ -360,7 +360,7 @@ class DaysToHeaps:
         return self.barrier.table, self.barrier.attribute
 
     def logarithms(self, likely: FloatArray, first: IntArray, group: IntArray, related: FloatArray) -> FloatArray:
-        """Return terms for the days' log-probabilities, (rows, cells of the days), for rows on single days.
+        """Return terms for the days' log-probabilities, (cells of the days, rows), for rows on single days.
 
         A term is the logarithm of a ratio, by cell of the days.  The ratio is the probability of all second days to the
         probability of second days other than single days.  The term is 0 where only single days are possible.
@@ -368,20 +368,20 @@ class DaysToHeaps:
         Parameters
         ----------
         likely
-            (rows, cells of the second day) probability of each second day, whatever the days between.
+            (cells of the second day, rows) probability of each second day, whatever the days between.
         first, group
             (rows,) cell of the first day, and group of periods.
         related
             (groups of periods, cells of the days, cells of the second day) factor on the joint probability, relative to
             independence.
         """
-        found = np.zeros((len(first), self.possible.shape[1]))
+        found = np.zeros((self.possible.shape[1], len(first)))
         place = first * len(related) + group
-        for here in np.unique(place):
-            mine = np.flatnonzero(place == here)
-            times = self.possible[here // len(related)] * related[here % len(related)]
-            there, elsewhere = (likely[mine] @ (times * some).T for some in (self.single, ~self.single))
-            found[mine] = np.where(elsewhere > LEAST, np.log1p(there / np.maximum(elsewhere, LEAST)), 0.0)
+        order = np.argsort(place, kind="stable")
+        for mine in np.split(order, np.flatnonzero(np.diff(place[order])) + 1):
+            times = self.possible[first[mine[0]]] * related[group[mine[0]]]
+            there, elsewhere = ((times * some) @ likely[:, mine] for some in (self.single, ~self.single))
+            found[:, mine] = np.where(elsewhere > LEAST, np.log1p(there / np.maximum(elsewhere, LEAST)), 0.0)
         return found
 
 

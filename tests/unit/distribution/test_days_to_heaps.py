@@ -15,7 +15,7 @@ def test_rows_that_end_elsewhere_keep_the_law_of_their_days() -> None:
     likely, related = rng.dirichlet(np.ones(5), 6), np.exp(rng.standard_normal((3, 4, 5)))
     first, group = rng.integers(0, 2, 6), rng.integers(0, 3, 6)
     law = rng.dirichlet(np.ones(4), 6)
-    found = heaps.logarithms(likely, first, group, related)
+    found = heaps.logarithms(likely.T, first, group, related).T
     for row in range(6):
         inside = possible[first[row]] * related[group[row]] * likely[row]
         both = (law[row] * np.exp(found[row]))[:, None] * inside / inside.sum(axis=1, keepdims=True)
