@@ -359,8 +359,9 @@ def _relations(direct: GLSEstimates, known: dict[Clique, float]) -> dict[Clique,
 def _dependences(model: SyntheticModel, tables: dict[Clique, FloatArray]) -> dict[Clique, float]:
     """Return each pair's L1 distance from independence in the model, as a fraction of the rows.
 
-    For very many pairs, the distance is estimated from drawn rows, less chance; else the model's tables are stored in
-    ``tables``.  `Misspecification.of` compares it with the pair's estimated distance.
+    For more than `MOST_PAIRS` pairs, the distance is estimated from drawn rows, without the part that chance alone
+    gives; else the model's tables are stored in ``tables``.  `Misspecification.of` compares it with the pair's
+    estimated distance.
     """
     shape, pairs = model.domain.shape, list(itertools.combinations(range(len(model.domain)), 2))
     distribution, rows = model.distribution, math.inf

@@ -160,10 +160,12 @@ def reached_by(shares: FloatArray, cumulative: FloatArray) -> tuple[IntArray, Fl
 def _excess_errors(
     leaves: FineBinCounts, found: IntArray, share: FloatArray, cumulative: FloatArray, shares: FloatArray
 ) -> FloatArray:
-    """Return the standard errors of the rows below each step minus a fraction of all rows, (q, steps), in rows.
+    """Return the standard errors of the rows below each step minus a fraction of all rows, (q, steps + 1), in rows.
 
-    Intervals of quantiles need them.  The noise of the rows below and of all rows is correlated.  Between the steps at
-    which errors are computed, variances are interpolated.
+    Intervals of quantiles need these errors.  Each step is a part of a fine bin, in order of value; ``found`` and
+    ``share`` are parameters of `_sum_variances`, ``cumulative`` and ``shares`` of `SortedSupport.at`.  The noise of the
+    rows below and of all rows is correlated.  Errors are computed at about 2 `KNOTS` steps, and variances are
+    interpolated between them.
     """
     steps = len(found)
     knots = np.searchsorted(cumulative, np.linspace(0, 1, KNOTS)), np.linspace(0, steps, KNOTS).astype(np.int64)

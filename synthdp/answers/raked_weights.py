@@ -89,7 +89,8 @@ def rake_weights(table: Any, weight: str, totals: Mapping[Any, Any]) -> FloatArr
 def _group(table: Any, names: tuple[str, ...], given: Any) -> tuple[IntArray, FloatArray]:
     """Return each row's group, (n,), and each group's total, (groups,).
 
-    Raise ParameterError for a row without a total, or a positive total without rows.
+    A group is a combination of values of the columns ``names`` for which ``given`` has a public total.  Raise
+    ParameterError for a row without a total, or a positive total without rows.
     """
     if not hasattr(given, "items"):
         raise ParameterError(f"totals of {_listed(names)} must be a dict or Series from values to numbers")

@@ -422,7 +422,10 @@ class _Pass:
         return heaps.logarithms(likely, first_day, rows.group[index], np.exp(related))
 
     def _take(self, law: _Law, index: IntArray, cells: IntArray) -> None:
-        """Store the cells drawn for some rows; update the rules between siblings and the period for later draws."""
+        """Store the ``cells`` drawn for the rows ``index``; update what later draws depend on.
+
+        Later draws depend on the values that rules between siblings forbid, and on the row's period.
+        """
         rows, layout = self.persons.tables[self.table], self.model.layout.tables[self.table]
         rows.values[law.of.attribute][index] = cells
         law.among.drawn(rows.parent[index], cells)
@@ -596,7 +599,11 @@ def _by_group(probability: FloatArray, grouping: Grouping, rows: Rows, index: In
 
 
 def _spread_cells(z: FloatArray, said: FloatArray, grouping: Grouping, rows: Rows, index: IntArray) -> None:
-    """Add terms of groups, (groups, rows), to the log-probabilities of their cells, (cells, rows), in place."""
+    """Add terms of groups, (groups, rows), to the log-probabilities of their cells, (cells, rows), in place.
+
+    ``z`` holds the log-probabilities and ``said`` the terms, for the rows ``index``.  Which cells are one group depends
+    on the row's group of periods.
+    """
     for g, here in _periods(grouping, rows, index):
         z[:, here] += said[:, here][grouping.groups[g]]
 

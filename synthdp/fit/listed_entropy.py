@@ -283,7 +283,7 @@ class _Observed:
 
     @classmethod
     def of(cls, effects: GLSEffects, basis: _Basis) -> _Observed:
-        """Convert measured effects to noisy sums of the basis's features, with their stddevs and orders."""
+        """Convert measured effects to noisy sums of the basis's features, their stddevs and their numbers of columns."""
         values, variance, order = (np.zeros(basis.shape) for _ in range(3))
         values.flat[0] = effects.total
         for clique, effect in effects.effects.items():

@@ -281,7 +281,8 @@ def controlled_rounding(tables: FloatArray, rows: IntArray, cells: IntArray) -> 
 def _rounded(tables: FloatArray, rows: IntArray, cells: IntArray) -> IntArray | None:
     """Return whole-number tables of a few parents, (parents, children, k), near given ones and with given sums.
 
-    One linear program rounds all of them, see `controlled_rounding`.  Return ``None`` if it finds no exact solution.
+    ``rows``, (parents, children), and ``cells``, (parents, k), are the sums.  One linear program rounds all of them,
+    see `controlled_rounding`.  Return ``None`` if the program finds no exact solution.
     """
     from scipy.optimize import linprog
     from scipy.sparse import coo_array

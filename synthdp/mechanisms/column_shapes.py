@@ -108,7 +108,8 @@ def _isotonic_heights(heights: FloatArray, widths: FloatArray) -> FloatArray:
 def _fitted(counts: FloatArray, total: float, edges: FloatArray, like: str) -> FloatArray:
     """Fit a law's parameters by grid search in least squares; return the law's probability of each bin, (bins,).
 
-    Each of `ZOOMS` rounds searches a range a tenth as wide around the best law so far.
+    Each of `ZOOMS` rounds searches a range a tenth as wide around the best law so far.  ``total`` is the sum of the
+    noisy ``counts``, and the other parameters are as in `expected_counts`.
     """
     below = _CDF[like]
     span, narrow = edges[-1], float(np.diff(edges).min())

@@ -295,7 +295,11 @@ def _with_finer(
 
 
 def _possible(known: Knowledge, groups: IntArray, kept: Sequence[BoolArray], place: int, other: int) -> BoolArray:
-    """Return which cells of a step's table of places by another column no rule forbids, (places, k)."""
+    """Return which cells of a step's table of places by another column no rule forbids, (places, k).
+
+    ``groups`` holds the step's place of each bin of the column ``place``.  ``other`` is the position of the other
+    column.  ``kept`` is used for its number of places only.
+    """
     fine = np.logical_and.outer(known.kept[place], known.kept[other])
     for clique, mask in known.zeros.items():
         if set(clique) <= {place, other}:

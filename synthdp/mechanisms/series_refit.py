@@ -135,7 +135,8 @@ class Refit:
     ) -> Distribution:  # fmt: skip
         """Fit the strongest tables as a junction tree, then weight rows drawn from it to match all other answers.
 
-        Without other answers the tree is returned.
+        Without other answers the tree is returned.  ``strengths`` holds how strong the relation in each table is;
+        ``zeros`` masks the cells that rules allow; ``products`` are noisy answers that are no tables.
         """
         inside = _tree([*zeros], strengths, shape)
         of_tree = [one for one in tables if len(one.clique) == 1 or (one.clique in inside and not one.alone)]

@@ -293,7 +293,9 @@ def _likelier(fitting: list[tuple[str, str]], numbers: Mapping[str, int]) -> tup
 def _example(before: str, after: str, signs: tuple[str, str], numbers: Mapping[str, int]) -> str:
     """Return the example number that defines a format, with the separators and blanks of most rows.
 
-    It shows the fewest decimals of any text, at most four.
+    ``before`` and ``after`` are the texts on both sides of the number, such as "$" and "%".  ``signs`` are the
+    thousands separator and the decimal point.  ``numbers`` holds the number of rows of each text.  The example has as
+    many decimals as the text with the fewest, at most four.
     """
     thousands, point = signs
     if thousands in (" ", "'"):  # the one of its kind that most rows have

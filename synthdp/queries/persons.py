@@ -197,7 +197,11 @@ def whole_of_table(layout: Layout, table: int) -> int:
 
 
 def _reader(layout: Layout, i: int, codes: Codes, person: IntArray, slot: IntArray) -> Callable[[str], IntArray]:
-    """Return a function that reads an attribute's (rows,) codes from persons' records when they are needed."""
+    """Return a function that reads an attribute's (rows,) codes from persons' records when they are needed.
+
+    ``person`` is the record of each row of table ``i``, and ``slot`` the number of the row's columns in the record,
+    from 0.
+    """
 
     def read(attribute: str) -> IntArray:
         return codes[person, layout.place[i][attribute][slot]].astype(np.int64)

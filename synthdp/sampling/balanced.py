@@ -299,6 +299,7 @@ def _kept(codes: Codes, pairs: _Pairs, tables: _Tables, rng: Generator, *, left:
     """Return the positions of the rows that stay, (m,), one of each of m pairs, in random order if no halving follows.
 
     Pairs of different rows are decided in random order.  A halving that follows sorts the rows, so that order is lost.
+    ``left`` and ``balance`` are parameters of `halved`.
     """
     looks = 0 if left else max(LOOKS, round(LOOKS * balance))
     at_once = tables.at_once * 2**left

@@ -313,7 +313,8 @@ class DatabaseModel:
     ) -> BoolArray:
         """Return a mask of the persons with a valid row that meets all conditions on its table, (persons,).
 
-        Each table with conditions needs one such row.
+        Each table with conditions needs one such row.  ``raw`` holds the drawn rows' values by table and column.
+        ``kept`` masks each table's valid rows, and ``asked`` masks the grid points that each condition allows.
         """
         found = kept[0].copy()
         for i, name in enumerate(self.schema.names):

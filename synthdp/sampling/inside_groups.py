@@ -267,7 +267,8 @@ def _in_order(
 ) -> GridIndices:
     """Return the grid points, (rows,), with the values of every bin permuted into the order of the rows' scores.
 
-    Missing and special values stay with their rows.
+    Missing and special values stay with their rows.  ``group`` is each row's bin, ``indices`` its grid point, and
+    ``drawn`` its score.
     """
     rows = np.flatnonzero(scores.valued[group] & (indices < refinement.fine.grid.regular))
     by_value, by_score = (rows[np.lexsort((key[rows], group[rows]))] for key in (indices, drawn))

@@ -15,10 +15,10 @@ from synthdp.domain.domain import Domain
 
 MERGED = 6
 """Most merged bins of a column in tables of weakly related pairs, so that tables have fewer cells against the same noise.
-Numbers have as many groups in tables of three attributes of persons, and at least as many in tables of two.  Tuned: with a
-second and a third level, of four and of three merged bins, more pairs are measured, and strong relations get less
-(docs/benchmarks/planner.md); in tables of persons half and twice of it change pairs in a row of two panels by -2.6 and
-+.4 % (docs/benchmarks/constants.md)."""
+Also the most groups of a numeric column in tables of three attributes of persons, and the least such limit in tables of
+two.  Tuned: further levels, of four and of three merged bins, measured more pairs and left less budget to strong relations
+(docs/benchmarks/planner.md).  In tables of persons half and twice of it change the error of pairs of a row's columns by
+-2.6 and +.4 %, over two panels (docs/benchmarks/constants.md)."""
 
 
 def merged_domain(domain: Domain, margins: Sequence[FloatArray]) -> Domain:

@@ -93,7 +93,7 @@ ALL_PERIODS = 0.75
 group of periods, whose sums are noisier.  A larger one makes columns better, and changes over time worse.  Tuned on
 nlswork at epsilon .3, 1 and 5, four releases each: 0, 1/4, 1/2, 3/4 and .9 leave errors of .237, .176, .172, .158 and
 .150; .103, .092, .090, .083 and .085; .048, .046, .046, .043 and .044 in columns, and at epsilon 5 of .102, .100, .099,
-.099 and .104 in pairs in a row.
+.099 and .104 in pairs of a row's columns.
 """
 
 THREES = 0.4

@@ -387,7 +387,7 @@ def _real(number: float, *, kind: str) -> str:
 
 
 def _clipped(value: str, low: int, high: int, kind: str = "bigint") -> str:
-    """Return SQL for a value clipped to two bounds."""
+    """Return SQL for a value clipped to two bounds, which are cast to the SQL type ``kind``."""
     least, most = f"CAST({low} AS {kind})", f"CAST({high} AS {kind})"
     return f"(CASE WHEN {value} < {least} THEN {least} WHEN {value} > {most} THEN {most} ELSE {value} END)"
 

@@ -223,7 +223,9 @@ def canonical(codes: Codes, m: int) -> CanonicalLists:
 def _compact(kept: BoolArray, variable: IntArray, value: IntArray, output: IntArray, word: IntArray) -> CanonicalLists:
     """Return the lists with their non-idle rules moved to the front, in order, and their lengths.
 
-    Lists of one length then share their polynomials. The default answer is the bit after the last rule's output.
+    Lists of one length then share their polynomials.  ``kept``, (n, k), masks the non-idle rules; ``variable``,
+    ``value`` and ``output`` describe each rule.  ``word``, (n,), is the default answer: the bit after the last rule's
+    output.
     """
     front = np.argsort(~kept, axis=1, kind="stable")
     length = kept.sum(axis=1).astype(np.int64)

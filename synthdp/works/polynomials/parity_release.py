@@ -40,7 +40,7 @@ tolerance."""
 
 _ONE = 2**20
 """Whole number that stands for an L2 sensitivity of 1 where a plan's noise is computed, as calibration takes whole
-numbers. More rounds less. A numerical tolerance."""
+numbers. A larger number is rounded less. A numerical tolerance."""
 _LEAST_USE = 0.05
 """Least weight of a degree, as a fraction of the weight that the most expensive degree gets.  Without it a degree that
 the planned query hardly needs would have too much noise for other queries.  The noise of the planned query grows by at

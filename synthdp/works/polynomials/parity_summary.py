@@ -194,7 +194,8 @@ def _problem(
 ) -> FitProblem:
     """Return the fit problem of all parities of low degree, as many as memory allows, and of some of the next degree.
 
-    These are drawn at random, since the largest noisy parities would have the largest noise.
+    The parities of the next degree are drawn at random: chosen by size, they would be those with the largest noise.
+    ``codes`` are the rows to weigh; ``levels`` holds the noisy sums and ``stddevs`` the noise of each degree.
     """
     signs = 1 - 2 * bits.matrix(codes).astype(np.int8)
     left = max(MAX_ENTRIES // len(codes), bits.d)

@@ -250,7 +250,7 @@ class TrigonometricSummary:
         return query
 
     def _expected(self, coefficients: FloatArray, values: FloatArray, t: int) -> float:
-        """Return the expected error of an answer with t degrees, truncation plus noise; ``"auto"`` minimises it."""
+        """Return the expected error of an answer with t degrees, truncation plus noise, which ``"auto"`` minimises."""
         kept = coefficients[(slice(t),) * self.d]
         return _gap(kept, values) + self._stderr(kept)
 
@@ -431,7 +431,8 @@ def on_nodes(query: Query, *, d: int, nodes: int) -> FloatArray:
 def chebyshev_coefficients(values: FloatArray, t: int) -> FloatArray:
     """Return the coefficients of degree below t of a function given on Gauss-Chebyshev nodes, (t, ..., t).
 
-    They are a type-II cosine transform divided by N^d, with the coefficients of degree 0 halved in every column.
+    The coefficients are a type-II cosine transform divided by N^d, with the coefficients of degree 0 halved in every
+    column.
     """
     transformed = np.asarray(dctn(values, type=2))
     kept = transformed[(slice(t),) * values.ndim] / values.size
@@ -441,7 +442,11 @@ def chebyshev_coefficients(values: FloatArray, t: int) -> FloatArray:
 
 
 def _gap(kept: FloatArray, values: FloatArray) -> float:
-    """Return the largest distance on the nodes between a function and its truncated series, an answer's truncation."""
+    """Return the largest distance on the nodes between a function and its truncated series, an answer's truncation.
+
+    ``values`` are the function's values on the nodes, and ``kept`` the coefficients that the series keeps, see
+    `chebyshev_coefficients`.
+    """
     padded = np.zeros(values.shape)
     padded[tuple(slice(n) for n in kept.shape)] = kept
     for axis in range(values.ndim):

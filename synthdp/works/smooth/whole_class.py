@@ -168,8 +168,9 @@ def _gaussian(first: float, second: float, largest: float, beta: float) -> float
 def _sums(t: int, d: int, order: int, nodes: int, growth: float) -> tuple[float, float, float]:
     """Return the sum, the sum of squares and the maximum of g_m^2 / w_m^2 over all degrees but the constant.
 
-    The growth of the noise is g_m; the axes of the ellipsoid of coefficients are 1 / w_m. They are the weights of
-    squared noises whose sum bounds the worst query's noise.
+    These fractions are the weights of squared noises whose sum bounds the worst query's noise. g_m is the growth of the
+    noise of degree m, see `growing`.  A query's coefficients lie in an ellipsoid with axes 1 / w_m, see `ellipsoid`,
+    which has the other parameters.
     """
     grown = growing(t, growth)[np.indices((t,) * d).max(axis=0)] ** 2
     inverse = grown.ravel()[1:] / ellipsoid(t, d=d, order=order, nodes=nodes).ravel()[1:]
