@@ -456,7 +456,7 @@ def _much_outside(counts: NoisyCounts, first: int, last: int, *, held: NoisyCoun
 def _surely_filled(counts: NoisyCounts) -> tuple[int, int]:
     """Return the bins, (first, after last), that remain if ends that surely hold hardly any numbers are cut off.
 
-    An end is cut off if it holds at most `HARDLY_ANY` of the numbers even with `LIKELY` noise stddevs added, so that noise
+    An end is cut off if it holds at most `HARDLY_ANY` of the numbers even with `LIKELY` noise stddevs added.  So noise
     alone does not cut off numbers.  If nothing would remain, nothing is cut off.
     """
     most = HARDLY_ANY * counts.rows.sum()

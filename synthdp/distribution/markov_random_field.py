@@ -180,9 +180,8 @@ class Graphical:
     def sample(self, rows: int, rng: Generator, *, given: Evidence | None = None, independent: bool = False) -> Codes:
         """Draw rows from the roots outwards, systematically in each separator cell; see `Distribution.sample`.
 
-        Among the rows that share a separator cell, the count of each combination of a node's other columns
-        differs from its conditional expectation by less than one.  Evidence enters the potentials: nothing
-        is rejected.
+        Take the rows that share a separator cell.  Among them the count of each combination of a node's other columns
+        differs from its conditional expectation by less than one.  Evidence enters the potentials: nothing is rejected.
         """
         check_rows(rows)
         if given:

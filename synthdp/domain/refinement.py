@@ -33,8 +33,8 @@ def axis_of_roundness(name: str, column: Column) -> Axis | None:
     """Return an axis whose cells are classes of round numbers, such as multiples of 100 but not of 1000.
 
     The widest class comes first. After the classes come two cells: numbers that are not round, and special values,
-    missing values and "other" together. Return ``None`` for columns without numbers, if all numbers are in one class,
-    and if a grid point holds several steps, because each grid point then holds round numbers.
+    missing values and "other" together. Return ``None`` for columns without numbers, and if all numbers are in one
+    class.  Return it too if a grid point holds several steps, because each grid point then holds round numbers.
 
     Parameters
     ----------
@@ -214,8 +214,8 @@ class Refinement:
     def _runs(self) -> tuple[IntArray, IntArray, GridIndices, FloatArray]:
         """Return the runs of grid points of one fine cell and one class of round numbers, which are fewer than points.
 
-        The four arrays, (runs,) each, hold the first grid point, the number of grid points, the fine cell, and the
-        total weight of the run's points.
+        The four arrays have an entry for each run, (runs,).  They hold the first grid point, the number of grid points,
+        the fine cell, and the total weight of the points.
         """
         starts = self.fine.starts if self.rounding is None else np.union1d(self.fine.starts, self._classes.starts)
         starts = starts[starts < self.fine.grid.releasable]

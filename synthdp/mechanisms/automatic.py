@@ -28,9 +28,9 @@ from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema
 
 SMOOTH_SIGNAL = 50.0
-"""Smooth synthesis (moments) is chosen over histograms if the number of rows is below this many standard deviations of
-the noise in a cell of a one-way marginal.  A larger value chooses moments for larger tables, too.  Measured on three
-tables of numbers (docs/decisions/2026-11-21-automatic-choice.md).
+"""Least number of rows, in stddevs of the noise in a cell of a one-way marginal, at which histograms are chosen.  With
+fewer rows, smooth synthesis (moments) is chosen.  A larger value chooses moments for larger tables, too.  Measured on
+three tables of numbers (docs/decisions/2026-11-21-automatic-choice.md).
 """
 
 

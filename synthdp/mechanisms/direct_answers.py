@@ -275,8 +275,8 @@ def _measured(
 ) -> Release[DirectAnswers]:
     """Measure a workload with the mechanism's aim and return the release; shared by both mechanisms.
 
-    For the aim "mean", the budget is divided over the parts of the workload, except an (epsilon, delta) that pays for
-    Laplace noise, which is calibrated over all queries at once.
+    For the aim "mean", the budget is divided over the parts of the workload.  An (epsilon, delta) that pays for Laplace
+    noise is not divided: the noise is calibrated over all queries at once.
     """
     parts = parts_of(queries)
     if mechanism.aim == "max" or len(parts) == 1 or (isinstance(account.budget, ApproxDP) and account.budget.delta > 0):

@@ -33,10 +33,10 @@ def model_of_states(schema: Schema, states: PanelStates) -> SyntheticModel:
 def padding(stddev: float, *, patterns: int, tellings: int) -> int:
     """Return how many synthetic persons to add to every sequence of states, so that noise takes no count below 0.
 
-    Let S be the number of states.  The error of a synthetic count is the mean error of S earlier counts, plus the
-    deviation of its own noise from the mean noise of its group.  A group is the S counts of persons with the same earlier
-    states.  So the variance of the error is at most that of the noise.  A normal error is below
-    -stddev sqrt(2 log(1 / p)) with a chance of at most p, here `FAILURE` over all counts.
+    Let S be the number of states.  The error of a synthetic count is a sum: the mean error of S earlier counts, plus
+    the deviation of the count's noise from its group's mean noise.  A group is the S counts of persons with the same
+    earlier states.  So the variance of the error is at most that of the noise.  A normal error is below -stddev sqrt(2
+    log(1 / p)) with a chance of at most p, here `FAILURE` over all counts.
 
     Parameters
     ----------

@@ -35,9 +35,9 @@ MOST_WORDS = 5
 column is one of texts.  A safety limit."""
 
 TRIED, LOST = 200, 0.1
-"""Rows, spread evenly over all, on which a format is tried first, and the fraction of them that it must read to be tried
-on all rows: 1 - `LOST`.  A failed format then costs little.  A format that reads `NEARLY_ALL` rows fails here once in
-10^9 columns.  A safety limit of time."""
+"""Rows, spread evenly over all, on which a format is tried first, and the fraction of them that it may fail to read. A
+format that fails on more is not tried on all rows, and so costs little.  A format that reads `NEARLY_ALL` rows fails
+here once in 10^9 columns.  A safety limit of time."""
 
 _DAYS = (
     *(order.replace("/", sign) for sign in "./-" for order in ("%d/%m/%Y", "%m/%d/%Y", "%d/%m/%y", "%m/%d/%y")),

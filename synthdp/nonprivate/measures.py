@@ -191,8 +191,9 @@ def propensity_ratio(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema
 def closest_records(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema) -> dict[str, float]:
     """Return distances between rows by name, which are no evidence about privacy, in either direction.
 
-    "closest_synthetic" is the median Gower distance of synthetic rows to the closest real row, "closest_real" the distance
-    of real rows to the closest other real row.  "copies" is the fraction of synthetic rows that equal a real row.
+    "closest_synthetic" is the median Gower distance of synthetic rows to the closest real row.  "closest_real" is the
+    median distance of real rows to the closest other real row.  "copies" is the fraction of synthetic rows that equal a
+    real row.
     """
     a, b = (_scaled_rows(table, schema) for table in (real, synthetic))
     rng = generator(0)

@@ -36,8 +36,8 @@ _DATE = re.compile(r"(\d{1,2})([./])(\d{1,2})\2(\d{4})(.*)")
 """A date in digits with the day or the month first: its parts and the rest of the text."""
 
 _GROUPED = re.compile(r"[+-]?[1-9][0-9]{0,2}([,.' ])[0-9]{3}(?:\1[0-9]{3})*")
-"""A whole number with its digits in groups of three, and the sign between the groups, which is
-dropped where it cannot be a decimal sign."""
+"""A whole number with its digits in groups of three, and the sign between the groups.  The sign is dropped where it
+cannot be a decimal sign."""
 
 _RANGE = re.compile(r"(.+?)\s*(?:\bto\b|\.\.|\u2013)\s*(.+)")
 """Two limits in one field, such as "0 to 120": a range of numbers, or of times."""

@@ -27,10 +27,10 @@ from synthdp.queries.protocol import check_overflow
 class Interactions(LinearFamily):
     """The table of each clique, centred along every axis, in whole numbers.
 
-    A record x adds to cell i of clique A the weight of A times the product over j in A of n_j [x_j = i_j] - 1, where n_j
-    is the number of cells of column j that a released row may have.  Divided by the weight and by all n_j, the sums are the
-    residual of the table after all tables of fewer columns (Xiao et al. 2023, ResidualPlanner).  A record whose value
-    in some column of A is a misfit adds nothing to A.
+    A record x adds w_A times the product over j in A of (n_j [x_j = i_j] - 1) to cell i of clique A. Here w_A is the
+    weight of A, and n_j is the number of cells of column j that a released row may have.  Divided by the weight and by
+    all n_j, the sums are the residual of the table after all tables of fewer columns (Xiao et al. 2023,
+    ResidualPlanner).  A record whose value in some column of A is a misfit adds nothing to A.
 
     One record moves the interaction of A, so divided, by a vector whose squared length is the product of 1 - 1 / n_j: a
     quarter for two binary columns, where their table moves by 1.

@@ -78,7 +78,7 @@ def whole_of(most: int) -> int:
     """Return the whole number that stands for 1 where up to ``most`` rows share it, so that shares are nearly exact.
 
     It is the least common multiple of 1 ... ``most`` where that is small, so that shares are exact. Else it is a power
-    of two, which loses little when the shares of ``most`` rows, or of seven times as many pairs, are rounded down.
+    of two.  It loses little when the shares of ``most`` rows, or of seven times as many pairs, are rounded down.
     """
     return min(math.lcm(*range(1, most + 1)), max(MOST_SHARED, 1 << math.ceil(math.log2(64 * most))))
 

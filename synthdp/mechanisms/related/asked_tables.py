@@ -51,11 +51,11 @@ it change the error of pairs of a row's columns of two panels by -.3 and -.4 % (
 """
 
 PAIR_NOISE = 0.0047
-"""Tables of two attributes have the finest groups for which the mean absolute noise, summed over cells, is below this
-fraction of all persons, if one table had the budget of all.  A larger value allows finer groups with noisier tables.
-Tuned: twice of it changes the error of pairs of a row's columns by -3 % and the largest error of a point mass from .007
-to .014 on three tables at epsilon 5, and that error for 6 127 persons by -10 % at epsilon 10
-(docs/benchmarks/constants.md)."""
+"""Largest mean absolute noise of a table of two attributes, summed over cells, as a fraction of all persons. It is
+computed as if one table had the budget of all.  Tables have the finest groups within this limit.  A larger value allows
+finer groups with noisier tables.  Tuned: twice of it changes the error of pairs of a row's columns by -3 % and the
+largest error of a point mass from .007 to .014 on three tables at epsilon 5, and that error for 6 127 persons by -10 %
+at epsilon 10 (docs/benchmarks/constants.md)."""
 
 
 def fineness(persons: float, noise: float) -> dict[Fineness, int]:

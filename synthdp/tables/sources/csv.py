@@ -50,10 +50,10 @@ class CsvSource:
 
     A row is a record of the file as its quotes divide it.  No content of a row is refused, because a refusal would
     reveal it: fields that a row lacks are missing values, fields beyond the header are left out, and blank lines are
-    skipped.  A field with bytes that are invalid in a named encoding, or with anything else that its column's
-    declaration does not foresee, is a value that the column cannot hold.  A quote that is not closed as the rules say,
-    or only after `MOST_LINES` lines, is read as if its line stood alone.  So a stray quote spoils one row and not the
-    file.
+    skipped.  A field with bytes that are invalid in a named encoding is a value that the column cannot hold.  So is a
+    field with anything else that its column's declaration does not foresee.  A quote that is not closed as the rules
+    say, or only after `MOST_LINES` lines, is read as if its line stood alone.  So a stray quote spoils one row and not
+    the file.
 
     Texts are compared exactly as written: as privacy units, ``7``, ``07`` and ``7.0`` are three.
 

@@ -312,8 +312,8 @@ def required_size(k: int, *, alpha: float) -> int:
     """Return an m for which every table has a multiset of m rows with nearly equal averages on k queries.
 
     The averages differ by at most ``alpha``, and the queries have values in [0, 1]. The value of m is ln(2k) / (2
-    alpha^2), rounded up. Of m rows drawn at random, the average of one query is off by more than alpha with probability
-    at most 2 exp(-2 m alpha^2) (Hoeffding). By the union bound some draw is within alpha on all queries.
+    alpha^2), rounded up. Of m rows drawn at random, one query's average is off by more than alpha with probability at
+    most 2 exp(-2 m alpha^2) (Hoeffding). By the union bound some draw is within alpha on all queries.
     """
     _check(k=k)
     check_number("alpha", alpha, above=0, most=1)

@@ -175,8 +175,8 @@ def check_updates(max_updates: int) -> None:
 def update_limit(cells: int, *, alpha: float) -> int:
     """Return a bound on the number of the paper's updates on averages that are off by ``alpha`` or more.
 
-    Let the average be off by d >= alpha and the step be (d + z) / 2 with |z| <= d / 2 for the answer's noise. By
-    Hoeffding's lemma the relative entropy of the truth falls by at least (d + z) d / 2 - (d + z)^2 / 32 >= 31 d^2 /
+    Let the average be off by d >= alpha, and let z be the answer's noise, with |z| <= d / 2. The step is (d + z) / 2.
+    By Hoeffding's lemma the relative entropy of the truth falls by at least (d + z) d / 2 - (d + z)^2 / 32 >= 31 d^2 /
     128. It is at most ln|X| at the start, so c <= (128 / 31) ln|X| / alpha^2 (the argument of Hardt, Rothblum 2010).
     """
     if cells < 1 or not 0 < alpha <= 1:

@@ -96,8 +96,8 @@ _LOW_BYTES = np.uint64(0x00FF00FF00FF00FF)
 """Mask of the lower byte of each 16 bits in a word; byte-sized counts are added in lanes of 16 bits.  Derived: 0x00FF four
 times."""
 _BYTE = np.uint64(8)
-"""Bits by which a word is shifted so that the upper byte of each 16 bits takes the place of the lower one, to be added
-to it.  Derived: 8."""
+"""Bits by which a word is shifted, so that the upper byte of each 16 bits takes the place of the lower one.  Both are
+then added.  Derived: 8."""
 
 
 def odd_counts(columns: Iterable[AnyArray], *, order: int) -> list[IntArray]:

@@ -350,8 +350,8 @@ def random_averages(domain: Domain, random: tuple[Term, ...]) -> TensorBasis:
 def _countable(random: Sequence[Term], misfits: Sequence[Term]) -> list[Term]:
     """Return the indicators of out-of-domain values that can be counted without raising the sensitivity.
 
-    Each is matched with a different random function of its column.  A record that is out of domain in some columns then
-    loses at least as many function values, which are 0, as it has indicators of 1.
+    Each is matched with a different random function of its column.  Take a record that is out of domain in some
+    columns.  It then has at least as many functions of value 0 as it has indicators of 1.
     """
     free, found = set(range(len(random))), []
     for misfit in misfits:

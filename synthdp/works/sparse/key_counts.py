@@ -170,8 +170,8 @@ def _exact_bounds(values: csr_array) -> RecordBounds:
     """Return the sensitivity of the queries' totals, for an added and for a replaced row, in 1024ths.
 
     They are the largest norms of one key's values over all queries, and of the difference of two keys' values. All
-    values are at least 0. So a difference has linf at most the larger linf, l1 at most the sum of both, and l2^2 at
-    most the sum of both squares. None exceeds what k coordinates of size linf can make.
+    values are at least 0. So a difference has linf at most the larger linf.  Its l1 is at most the sum of both, and its
+    l2^2 at most the sum of both squares. None exceeds what k coordinates of size linf can make.
     """
     k, linf = int(values.shape[0]), int(values.max()) if values.nnz else 0
     # Values are at most 1024: 64 bits hold the squares of 2^40 queries.

@@ -181,8 +181,8 @@ class SparseTable:
         Nothing changes if the query has no positive value, or no weight at its keys. A target outside the query's range
         is moved just inside it.
 
-        This is an I-projection. For a query with values 0 and 1, present mean p and target a, the factor on its keys is
-        a(1 - p) / (p(1 - a)).
+        This is an I-projection. Take a query with values 0 and 1, present mean p and target a.  The factor on its keys
+        is a(1 - p) / (p(1 - a)).
         """
         inside = self.weights[place]
         rest = max(self._total - float(inside.sum()), 0.0)
