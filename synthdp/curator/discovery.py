@@ -297,8 +297,8 @@ def _look_at(
 ) -> tuple[Column, Column | None, float, float]:
     """Discover the undeclared part of one column: its type, its range or its frequent labels.
 
-    ``part`` is the largest cost of the noise of all its steps, ``loss`` the cost of all columns; labels take their delta
-    from it.
+    ``part`` is the most that the noise of the column's steps may cost, and ``loss`` the cost of all columns; labels
+    take their delta from ``loss``.
 
     Returns
     -------
@@ -381,8 +381,9 @@ def _labelled(schema: Schema) -> list[str]:
 def _quantity(adjacency: Adjacency, name: str, loss: PrivacyLoss, spend: PaidRead[Any]) -> str:
     """Return the quantity of an untyped column, by a noisy histogram of its values' types that costs ``loss``.
 
-    It is the most frequent type if its count is significant, else "label".  Numbers are numbers only if the count of
-    texts is not significant; they are exact if some are decimals, else real if some are.
+    The quantity is the most frequent type if its count is significant, else "label".  Where the count of texts is
+    significant too, numbers are labels.  Numbers are "decimal" if the count of decimals is significant, else "real" if
+    the count of floats is, else "whole".
     """
     counts = noisy_histogram(
         adjacency, name, _object_bins, len(OBJECTS) + 1, loss, spend, step=f"discovered type: {name}"

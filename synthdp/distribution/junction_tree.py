@@ -344,8 +344,9 @@ def _eliminate(shape: Shape, part: _Component) -> tuple[tuple[int, ...], int]:
 def _maximum_spanning_tree(masks: Sequence[int], root: int) -> tuple[list[int], list[int]]:
     """Return the nodes in an order with parents first, and for each position in it the position of its parent.
 
-    Nodes are joined by the largest separators (Prim's algorithm).  For the maximal cliques of a triangulated graph such
-    a tree has the running intersection property (Jensen and Jensen 1994, theorem 1).
+    A node is a clique, and its bits in ``masks`` are the clique's columns.  Nodes are joined by the largest separators
+    (Prim's algorithm).  For the maximal cliques of a triangulated graph such a tree has the running intersection
+    property (Jensen and Jensen 1994, theorem 1).
     """
     order, parents = [root], [-1]
     best = {j: ((masks[root] & masks[j]).bit_count(), 0) for j in range(len(masks)) if j != root}

@@ -284,7 +284,9 @@ class _Noisy:
 def _mean_trust(several: Sequence[_Noisy], expected: Sequence[FloatArray], ratios: Sequence[float]) -> float:
     """Return the weight of noisy counts against public ones, from 0 to 1, averaged over rows and tables; 0 without tables.
 
-    It is the fraction of the fitted rows that come from a model without public rows.
+    For each table, ``expected`` holds the counts m that smoothed public rows expect, and ``ratios`` the variance of
+    private counts as a multiple of m.  The weight is the fraction of the fitted rows that come from a model without
+    public rows.
     """
     trusts = [
         float((m * m * ratio / (m * ratio + one.stddev**2)).sum() / max(m.sum(), 1e-300))

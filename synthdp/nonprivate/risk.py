@@ -345,7 +345,8 @@ def _thresholds(given: Mapping[str, float] | None) -> dict[str, float]:
 def _compared(name: str, column: str | None, members: IntArray, control: IntArray, most: float) -> RiskMeasure:
     """Return an attack's success rates in both groups, and their difference with a 99 % interval.
 
-    ``most`` is the threshold.  The interval adds one success and one failure to each group, so that it holds for few
+    ``members`` and ``control`` hold for each person whether the attack succeeded, 0 or 1.  ``most`` is the largest
+    difference that passes.  The interval adds one success and one failure to each group, so that it holds for few
     successes (Agresti, Caffo 2000).  The success rate of an empty group is 0.
     """
     m, n = len(members), len(control)

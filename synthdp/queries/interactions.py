@@ -184,7 +184,7 @@ def _together(parts: Sequence[tuple[Norms, int]]) -> Norms:
 def norms_of_one(shape: tuple[int, ...]) -> Norms:
     """Return the exact norms of what one record x adds to an interaction of weight 1: its sensitivity.
 
-    It adds the product over columns j of n_j [x_j = i_j] - 1 to each cell i; ``shape`` has the n_j.
+    The record adds the product over columns j of (n_j [x_j = i_j] - 1) to each cell i; ``shape`` has the n_j.
     """
     return Norms(
         math.prod(2 * (n - 1) for n in shape), math.prod(n * (n - 1) for n in shape), math.prod(n - 1 for n in shape)
@@ -195,10 +195,10 @@ def norms_of_one(shape: tuple[int, ...]) -> Norms:
 def norms_of_swap(shape: tuple[int, ...]) -> Norms:
     """Return the exact largest norms of the change of an interaction when one record replaces another.
 
-    A misfit adds nothing, and is less far.  Two records agree in some columns and differ in others.  Along an axis on
-    which they agree the two factors of a cell are (n - 1, n - 1) once and (-1, -1) otherwise; along one on which they
-    differ they are (n - 1, -1) and (-1, n - 1) once each, and (-1, -1) otherwise.  All cells with the same factors are
-    counted together.
+    A misfit adds nothing, so a swap with a misfit changes less.  Two records agree in some columns and differ in
+    others.  Along an axis on which they agree the two factors of a cell are (n - 1, n - 1) once and (-1, -1) otherwise;
+    along one on which they differ they are (n - 1, -1) and (-1, n - 1) once each, and (-1, -1) otherwise.  All cells
+    with the same factors are counted together.
     """
     worst = Norms(0, 0, 0)
     for differ in itertools.product((False, True), repeat=len(shape)):

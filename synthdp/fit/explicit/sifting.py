@@ -238,7 +238,8 @@ def _over(problem: FitProblem, active: IntArray, dual: L1Dual, *, pivots: int) -
 def _nearly_tight(scores: FloatArray, multipliers: FloatArray) -> BoolArray:
     """Return which active rows to keep, (active,): the rows that carry weight, and the half nearest to being violated.
 
-    The others are dropped, so that programs stay small.
+    ``scores`` is how near each row is to being violated, and a row carries weight if its multiplier is above 0.  The
+    other rows are dropped, so that programs stay small.
     """
     return (multipliers > 0) | (scores >= np.median(scores))
 

@@ -232,10 +232,10 @@ def optimum_of(
 
 
 def _squared_sensitivity(sizes: Sequence[int], clique: Clique, *, swap: bool) -> float:
-    """Return the squared L2 sensitivity of an effect's cells before centring, to one record, or to a swap if ``swap``.
+    """Return the squared L2 sensitivity of an effect to one record, or to a swap if ``swap``.
 
-    A swap replaces one record by another.  Divided by the noise variance, the result is the effect's cost in mu
-    squared.
+    An effect's cells are a marginal's, centred along every axis.  A swap replaces one record by another.  Divided by
+    the noise variance of a cell, the result is the effect's cost in mu squared.
     """
     shape = tuple(sizes[j] for j in clique)
     norms = norms_of_swap(shape) if swap else norms_of_one(shape)

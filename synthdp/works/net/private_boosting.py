@@ -259,7 +259,8 @@ class PrivateBoosting(HasPrivacyCost):
     ) -> IntArray:
         """Return (drawn,) positions of queries, each selected by the curator among the worst-answered ones.
 
-        The next round's table is fitted to these queries. Costs ``spend`` for each draw.
+        ``expected`` holds each earlier round's (k,) predicted sums, see `BoostingScores`, and ``rows`` is the number of
+        rows. The next round's table is fitted to these queries. Costs ``spend`` for each draw.
         """
         good = (
             self.accuracy * rows * queries.denominator * RESOLUTION

@@ -442,7 +442,11 @@ class FourierMarginals(HasPrivacyCost):
         return (account.measure(tables, spend=share, step="values that fit the schema"),)
 
     def _fit(self, queries: CellParities, measured: Measurements, scale: FloatArray, total: float) -> FitResult:
-        """Return weights of all cells fitted to the noisy parities, by the chosen solver of the L1 program."""
+        """Return weights of all cells fitted to the noisy parities, by the chosen solver of the L1 program.
+
+        ``scale``, (k,), is the factor from each parity to its value if all rows were in domain, see `_scales`;
+        ``total`` is the number of rows.
+        """
         cells, scale = universe(queries.domain), scale[-queries.k :]
         averages = measured.answers[-queries.k :] / total * scale
         problem = FitProblem.of_noisy(
