@@ -157,8 +157,8 @@ self._table = X
     Mutation(
         "a large epsilon is not warned of",
         "R23",
-        "SyntheticRelease._check_settings",
-        "self.epsilon > LARGE_EPSILON",
+        "findings.checked_loss",
+        "estimator.epsilon > LARGE_EPSILON",
         "False",
         ("tests/e2e/test_doors.py::test_a_huge_epsilon_warns_and_goes_on",),
     ),
