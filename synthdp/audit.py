@@ -103,10 +103,10 @@ def neighbouring_tables(neighbors: Neighbors | str, *, rows: int = 10) -> tuple[
 def matched_score(release: Release[Any], schema: Schema, *, without: pd.DataFrame, with_: pd.DataFrame) -> float:
     """Return the attacker's log-likelihood ratio that a row is in the table, given a release's noisy answers.
 
-    It is computed for normal noise, up to correlations.  Each answer adds its distance from the middle of both tables'
-    exact values.  The distance is multiplied by the row's change of the answer and divided by the variance of its
-    noise.  This works for any statistic, also for distances, since an attacker who knows all other rows computes both
-    exact values.
+    The ratio is computed for normal noise, up to correlations.  Each answer adds its distance from the middle of both
+    tables' exact values.  The distance is multiplied by the row's change of the answer and divided by the variance of
+    its noise.  This works for any statistic, also for distances, since an attacker who knows all other rows computes
+    both exact values.
 
     Parameters
     ----------
@@ -290,9 +290,9 @@ def _clopper_pearson(
 ) -> tuple[float, float]:
     """Return bounds on an event's probability on two tables: a lower one where it is likely, an upper one where rare.
 
-    It occurred in ``hits`` of ``runs`` runs of the first table, and in ``false_hits`` of ``false_runs`` of the other.
-    Both bounds hold together with ``confidence``, and a bound on epsilon needs both.  Clopper and Pearson's intervals
-    are exact for binomial counts.
+    The event occurred in ``hits`` of ``runs`` runs of the first table, and in ``false_hits`` of ``false_runs`` of the
+    other.  Both bounds hold together with ``confidence``, and a bound on epsilon needs both.  Clopper and Pearson's
+    intervals are exact for binomial counts.
     """
     miss = (1 - confidence) / 2
     likely = 0.0 if hits == 0 else float(betaincinv(hits, runs - hits + 1, miss))

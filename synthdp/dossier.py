@@ -288,7 +288,7 @@ def write_folder(
 ) -> int:
     """Write the folder to publish of an existing release, from the release alone and at no cost; see `publish_folder`.
 
-    It returns the number of synthetic rows.  ``table`` is a file of rows that were drawn from the release before, and
+    Return the number of synthetic rows.  ``table`` is a file of rows that were drawn from the release before, and
     ``saved`` its saved folder; both are copied if given.
     """
     check_folder(folder, about, ending=ending, key=key)

@@ -313,8 +313,8 @@ def findings(chances: Sequence[float]) -> int:
 def beyond_noise(stddev: float, answers: int) -> float:
     """Return the count that noise alone exceeds in any of ``answers`` answers with probability `UNLIKELY` at most.
 
-    It is one-sided, by the tail of Laplace noise and the union bound; the other laws of equal stddev have lighter
-    tails.
+    The limit is one-sided, by the tail of Laplace noise and the union bound; the other laws of equal stddev have
+    lighter tails.
 
     Parameters
     ----------

@@ -76,8 +76,8 @@ class Places:
     def opened(self) -> Iterator[Places]:
         """Lend the same paths with scratch files instead, which move to the real paths after the ``with`` body.
 
-        They are deleted on an error.  The folder of the release is unchanged, since saving it is complete or fails by
-        itself.
+        Scratch files are deleted on an error.  The folder of the release is unchanged, since saving it is complete or
+        fails by itself.
         """
         with ExitStack() as stack:
             scratch = {

@@ -650,8 +650,8 @@ class AnswerEngine:
     ) -> FloatArray:
         """Return an error bound for answers, (answers,), for relations that the release did not measure at all.
 
-        It is 0 for questions about one column.  It is also 0 if the release measured any relation of two columns, or if
-        a public table gave the model its relations.
+        The bound is 0 for questions about one column.  It is also 0 if the release measured any relation of two
+        columns, or a public table gave the model its relations.
         """
         clique = tuple(grouping.column for grouping in groupings)
         if len(clique) < 2 or self.direct.tells_relations or self.direct.leaves(0) is None:
@@ -714,7 +714,7 @@ class AnswerEngine:
     def _law(self, clique: Clique) -> FloatArray:
         """Return the model's probabilities for a table of some columns, flat; the last table is cached.
 
-        They are estimated from a sample if the table is too large.
+        Probabilities are estimated from a sample if the table is too large.
         """
         if self._last is None or self._last[0] != clique:
             try:

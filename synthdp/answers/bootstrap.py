@@ -441,8 +441,8 @@ def unmeasured_correlation_errors(bootstrap: Bootstrap, columns: Sequence[int]) 
 def mean_size(model: SyntheticModel, column: int) -> float:
     """Return the mean absolute standardised value of a column under the model: at most 1, smaller with outliers.
 
-    It converts an L1 distance to the largest correlation that the distance allows.  It is 0 for a column with a single
-    value.
+    The value converts an L1 distance to the largest correlation that the distance allows.  It is 0 for a column with a
+    single value.
     """
     points = model.refinements[column].fine.points
     mass = np.where(np.isnan(points), 0.0, leaf_mass(model, column))

@@ -107,7 +107,7 @@ class GLSEstimates:
     def _noise_of_total(self) -> float:
         """Return the standard error of the number of rows, if it was measured with other statistics.
 
-        It is `PUBLIC_STDDEV` if the number of rows is public.
+        The error is `PUBLIC_STDDEV` if the number of rows is public.
         """
         for measured in self.measurements:
             if isinstance(measured.queries, TellsTables) and not measured.tables:
@@ -325,7 +325,8 @@ class GLSEstimates:
     def uneven(self, column: int) -> float:
         """Return the intraclass correlation of rows inside a column's fine bins, 0 to 1, estimated once.
 
-        It says by how much rows cluster at few values, which widens intervals of questions that cut a fine bin.
+        The correlation says by how much rows cluster at few values, which widens intervals of questions that cut a fine
+        bin.
         """
         if column not in self._uneven:
             leaves = self.leaves(column)
@@ -346,7 +347,7 @@ class GLSEstimates:
     def variance_error(self, column: int) -> float:
         """Return the relative standard error of a column's variance due to noise in its counts, at most 1.
 
-        It matters for heavy tails, where few rows far out make most of the variance, and noise may hide them.
+        The error matters for heavy tails, where few rows far out make most of the variance, and noise may hide them.
         """
         if column not in self._variance_errors:
             self._variance_errors[column] = self._variance_error(column)
@@ -360,7 +361,7 @@ class GLSEstimates:
     def _variance_error(self, column: int) -> float:
         """Return the relative standard error of a column's variance, at most 1; for `variance_error`.
 
-        It is 0 if the column was not measured, or its values are not numbers or all equal.
+        The error is 0 if the column was not measured, or its values are not numbers or all equal.
         """
         leaves, refinement = self.leaves(column), self.model.refinements[column]
         places = refinement.fine.points

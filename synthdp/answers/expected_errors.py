@@ -66,9 +66,9 @@ class ErrorView:
 def expected_errors(model: SyntheticModel, measurements: tuple[Measurements, ...]) -> list[ErrorView]:
     """Return the expected errors of marginals of one, two and three columns, an `ErrorView` each, by the bootstrap.
 
-    It holds the mean total variation distance, a fraction of the rows, over some marginals, and their number.  It also
-    says how many rows of a random sample would be as accurate.  The list is empty if the mechanism does not report its
-    noise.
+    An `ErrorView` holds the mean total variation distance, a fraction of the rows, over some marginals, and their
+    number.  It also says how many rows of a random sample would be as accurate.  The list is empty if the mechanism
+    does not report its noise.
     """
     direct = answer_engine(model, measurements).direct
     if direct.leaves(0) is None:

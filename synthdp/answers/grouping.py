@@ -219,7 +219,7 @@ def _numbered(column: Column, starts: IntArray, key: IntArray) -> tuple[IntArray
 def numbered(key: IntArray) -> tuple[IntArray, IntArray]:
     """Return keys renumbered without gaps in increasing order, -1 for negative keys, and each key's first position.
 
-    It replaces `np.unique` and takes linear time, because keys are small integers.
+    This function replaces `np.unique` and takes linear time, because keys are small integers.
     """
     first = np.full(int(key.max(initial=-1)) + 2, -1)
     first[key[::-1]] = np.arange(len(key) - 1, -1, -1)
@@ -260,7 +260,7 @@ def _per_point(axis: Axis, sums: FloatArray) -> FloatArray:
 def _mass(refinement: Refinement) -> FloatArray:
     """Return the total weight of each coarse bin, (bins, 1), by which fine bins' weights become fractions.
 
-    It is 1 in place of 0, so that it can be a divisor.
+    A weight of 0 becomes 1, so that it can be a divisor.
     """
     mass = np.bincount(refinement.coarse_cell, weights=refinement.weights)
     return np.where(mass > 0, mass, 1.0)[:, None]

@@ -113,7 +113,7 @@ class FineBinEstimates:
     def variances(self, weights: AnyArray | Sparse) -> FloatArray:
         """Return the error variances of ``weights @ counts``, (q,), for weights (q, size), dense or sparse.
 
-        They are in rows squared if the weights have no unit.
+        Variances are in rows squared if the weights have no unit.
         """
         mean: Any = weights @ self._mean
         mean = mean.toarray() if sparse.issparse(weights) else np.asarray(mean)
@@ -186,7 +186,7 @@ class InDomainFineBins:
     def covariances(self, weights: FloatArray) -> FloatArray:
         """Return the covariance of each count's error with the error of ``weights @ counts``, (size,), in rows squared.
 
-        It is of first order in the errors, because the counts are ratios.
+        The covariance is of first order in the errors, because the counts are ratios.
         """
         between = self.leaves.covariances(weights * self.scale + float(weights @ self.share) * self.misfit)
         return self.scale * between + self.share * float(self.misfit @ between)

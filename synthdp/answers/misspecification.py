@@ -383,7 +383,8 @@ def _dependences(model: SyntheticModel, tables: dict[Clique, FloatArray]) -> dic
 def _towards_independence(table: FloatArray) -> FloatArray:
     """Return the relative change of a pair's cells, (a, b), that makes the columns independent; 0 in empty cells.
 
-    It is at most `MOST_EXCESS`.  Replicates apply part of it where the model has more dependence than the scores show.
+    The change is at most `MOST_EXCESS`.  Replicates apply part of it where the model has more dependence than the
+    scores show.
     """
     alone = np.outer(table.sum(axis=1), table.sum(axis=0))
     change = np.divide(alone - table, table, out=np.zeros(table.shape), where=table > 0)

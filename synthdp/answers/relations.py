@@ -223,7 +223,7 @@ class Relations:
     def _joint(self, i: int, j: int) -> FloatArray:
         """Return the model's fractions of two columns' releasable cells, (bins of i, bins of j), with sum 1.
 
-        They say how strong a relation synthetic rows show.
+        The fractions say how strong a relation synthetic rows show.
         """
         shape = tuple(self.model.domain.shape[k] for k in (i, j))
         table = np.asarray(self.model.distribution.marginal((i, j))).reshape(shape)

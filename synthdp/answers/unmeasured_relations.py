@@ -246,8 +246,8 @@ def _coupled(
 ) -> FloatArray:
     """Return the table of groups, as shares of the rows, where all columns follow one hidden number by their orders.
 
-    It has an axis for each column's groups.  Rows with equal numbers are in the bins at which each column's cumulative
-    share passes that number.
+    The table has an axis for each column's groups.  Rows with equal numbers are in the bins at which each column's
+    cumulative share passes that number.
     """
     ends = [np.cumsum(margin[order]) for margin, order in zip(margins, orders, strict=True)]
     cuts = np.unique(np.concatenate([np.zeros(1), *(np.minimum(one, 1.0) for one in ends)]))

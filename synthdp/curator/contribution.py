@@ -241,8 +241,8 @@ def place_in_run(starts_anew: AnyArray) -> IntArray:
 def mixed(state: AnyArray, *columns: AnyArray) -> AnyArray:
     """Return a 64-bit hash of each row, (n,) uint64, by splitmix64 over the (n,) columns; fast, but not cryptographic.
 
-    It finds equal rows, and orders rows by their own values alone.  ``state`` is hashed before the columns: zeros, or
-    an (n,) salt.
+    The hash finds equal rows, and orders rows by their own values alone.  ``state`` is hashed before the columns:
+    zeros, or an (n,) salt.
     """
     for column in columns:
         state = (state ^ column.astype(np.uint64)) + np.uint64(0x9E3779B97F4A7C15)

@@ -154,7 +154,7 @@ class Discovered:
     def is_coarse(self) -> bool:
         """Whether a value must occur in more than the fraction `COARSE` of the rows to be significant.
 
-        It uses noisy counts and public numbers only, and decides whether discovery is worth its cost.
+        The answer uses noisy counts and public numbers only, and decides whether discovery is worth its cost.
         """
         return self.least > COARSE * self.rows
 
@@ -412,8 +412,8 @@ def _object_bins(raw: RawColumn) -> IntArray:
 def _as_decimals(column: Column) -> Column:
     """Return an untyped column's numbers as an exact `Decimal` column, because its values were decimal objects.
 
-    It has the digits that were found, no digits if a step was found instead, else six.  The column is unchanged if it is
-    of another type, or if its bounds do not fit a `Decimal`.
+    The column has the digits that were found, no digits if a step was found instead, else six.  The column is unchanged
+    if it is of another type, or if its bounds do not fit a `Decimal`.
     """
     if not isinstance(column, Continuous) or column.lower is None or column.upper is None:
         return column

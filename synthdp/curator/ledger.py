@@ -453,7 +453,7 @@ class Ledger:
     def _spent(self, db: sqlite3.Connection, dataset: str, cap: PrivacyLoss) -> list[tuple[float, float]]:
         """Return the losses of all counting spends on a data set as numbers, such as (epsilon, delta), to add them up.
 
-        They are converted to the kind of loss of ``cap``; LedgerError is raised if one cannot be.
+        Losses are converted to the kind of loss of ``cap``; LedgerError is raised if one cannot be.
         """
         rows = db.execute("SELECT loss FROM spends WHERE dataset = ? AND state != 'returned'", (dataset,)).fetchall()
         losses = [self._loss(text) for (text,) in rows]

@@ -173,8 +173,8 @@ def clear_ends(counts: NoisyCounts) -> tuple[float, float] | None:
 def coarse_range(counts: NoisyCounts) -> tuple[float, float] | None:
     """Return a first range (lower, upper) of a column's numbers, from a histogram of powers of two.
 
-    It is ``None`` if no bin is significant, and (0, 1) if only zero is.  If both ends have the same sign and differ by
-    a factor of four or more, the end near zero becomes zero.
+    The range is ``None`` if no bin is significant, and (0, 1) if only zero is.  If both ends have the same sign and
+    differ by a factor of four or more, the end near zero becomes zero.
     """
     found = clear_ends(counts)
     if found is None:
@@ -477,8 +477,8 @@ def _width(lower: float, upper: float, *, whole: bool) -> float:
 def _least_span(gap: float, *, apart: bool, whole: bool) -> float:
     """Return the least distance of two numbers on either side of a gap of width ``gap``, at least 0.
 
-    It bounds the span of all numbers from below, by which a range is known to be narrow enough.  Whole numbers in two
-    different bins (``apart``) differ by one more than the whole part of the gap.
+    This distance bounds the span of all numbers from below, by which a range is known to be narrow enough.  Whole
+    numbers in two different bins (``apart``) differ by one more than the whole part of the gap.
     """
     return math.floor(gap) + 1.0 if whole and apart else max(gap, 0.0)
 

@@ -113,7 +113,7 @@ class PrivateDatabase(PrivateTable):
     def rows(self) -> int:
         """Return the exact number of persons.
 
-        It is public under ``replace_one`` only; otherwise it must not leave the curator without noise.
+        The number is public under ``replace_one`` only; otherwise it must not leave the curator without noise.
         """
         return sum(len(block[0]) for block in self._grid_indices().blocks())
 

@@ -211,7 +211,7 @@ class PrivateTable:
     def rows(self) -> int:
         """Return the exact number of rows, without a unit's rows beyond the unit's limit.
 
-        It may leave only where the number of rows is public, that is under ``replace_one``.
+        The number may leave the curator only where the number of rows is public, that is under ``replace_one``.
         """
         if isinstance(self.source, SummingSource) and not self.schema.undeclared:
             return int(self.exact(Total(domain_of(self.schema, bins=1)))[0])

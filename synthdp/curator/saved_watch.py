@@ -101,7 +101,7 @@ class SavedDraft:
 class SavedSession:
     """A saved sparse vector session that was read and not yet continued.
 
-    It stays on the curator's side.
+    The session stays on the curator's side.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ class SavedSession:
     def read(cls, folder: Path) -> SavedSession:
         """Read a saved session from a folder without changing the folder.
 
-        It stays on the curator's side.
+        The session stays on the curator's side.
 
         Raises
         ------

@@ -548,6 +548,6 @@ class SeriesRoom:
     def _questions(self, period: int) -> list[str]:
         """Return the names of the private records of a period's answered questions, one each.
 
-        They show that the period was begun, and hold the exact sums that `keep` stores.
+        The records show that the period was begun, and hold the exact sums that `keep` stores.
         """
         return self._state.names(f"{QUESTION}{period:04}-")

@@ -121,7 +121,7 @@ class PeriodRows(PrivateTable):
     def rows(self) -> int:
         """Return the exact number of rows, times their weight.
 
-        It may leave only where the number of rows is public.
+        The number may leave the curator only where the number of rows is public.
         """
         return self.weight * PrivateTable.rows(self)
 
@@ -277,7 +277,7 @@ def encoded(
 def fingerprint(store: SpillBuffer, secret: bytes) -> int:
     """Return an integer fingerprint of rows, the sum of their keyed hashes: fingerprints of tables add up, in any order.
 
-    It detects changed rows later.  Without the secret nobody can learn rows from it or forge rows with it.
+    The fingerprint detects changed rows later.  Without the secret nobody can learn rows from it or forge rows with it.
     """
     total = 0
     for block in store.blocks():

@@ -49,7 +49,7 @@ convention of the files."""
 class PrivateState:
     """Named records of arrays on disk, in a folder that only its owner can read; they outlive the process.
 
-    It stays on the curator's side.
+    The folder stays on the curator's side.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class PrivateState:
     def read(self, name: str, *, starting: str = "") -> dict[str, AnyArray]:
         """Return a record as arrays by name; only the arrays whose names begin with ``starting``.
 
-        It stays on the curator's side.
+        The record stays on the curator's side.
 
         Raises
         ------

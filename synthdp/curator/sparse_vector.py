@@ -33,7 +33,7 @@ from synthdp.queries.supports import DENOMINATOR, Support
 def cell_total(table: PrivateTable, query: Statistic) -> int:
     """Return a query's exact total in 1024ths of a row, the unit of thresholds and guesses.
 
-    It may only be compared with noise, or noised.
+    The total may only be compared with noise, or noised.
 
     Raises
     ------
@@ -217,8 +217,8 @@ class SparseVector:
     def save(self, path: str | PathLike[str], document: Mapping[str, Any], arrays: bytes) -> None:
         """End this session and write it to a private folder, from which `Curator.resume_watch` continues it once.
 
-        It ends before the folder can be continued.  It goes on only if writing failed and nobody can ever continue the
-        folder.
+        The session ends before the folder can be continued. The session goes on only if writing failed and nobody can
+        ever continue the folder.
 
         **The folder is private**: it holds the noise on the threshold and a fingerprint of the rows.
 
@@ -375,7 +375,7 @@ def _restored(watch: Any, receipt: Any, *, vault: GuardedTable, table: PrivateTa
 def rows_fingerprint(table: PrivateTable, columns: tuple[str, ...]) -> str:
     """Return a hash of record keys and counts, 32 hexadecimal digits, to check that a session goes on with equal rows.
 
-    It is private.  It stays on the curator's side.
+    The hash is private, and stays on the curator's side.
     """
     digest = hashlib.blake2b(digest_size=16)
     for key, count in sorted(table.key_counts(columns).items()):

@@ -357,9 +357,9 @@ class _Pass:
     ) -> FloatArray:
         """Return unnormalised log-probabilities of an attribute's cells in the rows ``index``, (cells, rows of ``index``).
 
-        They are `IMPOSSIBLE` where rules forbid a cell.  Each row is number ``rank`` of its parent's rows, from 0;
-        ``given`` is the result of `_all_given`.  Cells are the first axis, since numpy adds up long rows of an array in
-        a fraction of the time that many short ones take.
+        Log-probabilities are `IMPOSSIBLE` where rules forbid a cell.  Each row is number ``rank`` of its parent's rows,
+        from 0; ``given`` is the result of `_all_given`.  Cells are the first axis, since numpy adds up long rows of an
+        array in a fraction of the time that many short ones take.
         """
         rows, layout, of = self.persons.tables[self.table], self.model.layout.tables[self.table], law.of
         if len(of.base) > 1:

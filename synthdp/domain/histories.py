@@ -239,7 +239,7 @@ class Layout:
     def rows_of_count(self, table: int) -> IntArray:
         """Return the number of rows that each bin of a table's count stands for, (bins,).
 
-        It is 0 for the last bin, which would hold numbers out of range and is never filled.
+        The number is 0 for the last bin, which would hold numbers out of range and is never filled.
         """
         layout = self.tables[table]
         if layout.order is Order.PATTERN:

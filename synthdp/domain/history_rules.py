@@ -121,7 +121,7 @@ def _barrier(layout: Layout, condition: Condition) -> Barrier:
 def _of_days(layout: Layout, between: Difference) -> Iterator[Barrier]:
     """Yield the restrictions of a difference of days: of the days given the first day, of the second day given both.
 
-    They keep the second day of a drawn row within the bounds of its column.
+    The restrictions keep the second day of a drawn row within the bounds of its column.
     """
     (above, other), (table, attribute) = between.first, between.second
     axes = [axis_at(layout, (above, other)), layout.axis(layout.position(table), between.name)]

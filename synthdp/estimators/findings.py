@@ -197,7 +197,7 @@ def learned_notes(release: Release[SyntheticModel]) -> tuple[str, ...]:
 def _ends(name: str, refinement: Refinement) -> str:
     """Return a note on where synthetic numbers of a column end, if most of its range lies beyond; otherwise "".
 
-    It is "" too for columns that are discovered, hold no numbers, or have no synthetic number.
+    The note is "" too for columns that are discovered, hold no numbers, or have no synthetic number.
     """
     axis = refinement.fine
     column, grid = axis.column, axis.grid

@@ -172,7 +172,8 @@ def _persistence(one: Conditional, targets: Sequence[Target]) -> float:
 def _likeness(one: Conditional, targets: Sequence[Target], kind: Kind) -> float:
     """Return the largest correlation of a function of an attribute in two rows, by the attribute's table of a kind.
 
-    It is from 0 to 1, and 0 without such a table or where the rows only differ, as the roles in a household may.
+    The correlation is from 0 to 1.  It is 0 without such a table, and where the rows only differ, as the roles in a
+    household may.
     """
     for f, target in zip(one.factors, targets, strict=False):
         if f.table.kind is kind and f.table.other == one.attribute:

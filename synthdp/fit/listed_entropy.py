@@ -186,8 +186,8 @@ def _logs_of_products(margins: Sequence[FloatArray]) -> FloatArray:
 def likeliest_spread(gap: FloatArray, response: FloatArray, stddev: FloatArray) -> float:
     """Return the value of `SPREADS` that makes the noisy effects of one order (number of columns) likeliest.
 
-    It becomes the prior standard deviation of this order's potentials: the larger, the more its effects are trusted
-    (empirical Bayes).  Given a spread s, a gap is normal with variance (response s)^2 + stddev^2.
+    The spread becomes the prior standard deviation of this order's potentials: the larger, the more its effects are
+    trusted (empirical Bayes).  Given a spread s, a gap is normal with variance (response s)^2 + stddev^2.
 
     Parameters
     ----------

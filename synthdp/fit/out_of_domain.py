@@ -138,14 +138,14 @@ class OutOfDomain:
     def pooled(self, tables: Sequence[NoisyTable]) -> GLSEffects:
         """Return main effects and interactions pooled over tables, over the cells in domain alone.
 
-        They are in rows and scaled as if all rows were in domain, as a model for release has no others.
+        Both are in rows and scaled as if all rows were in domain, as a model for release has no others.
         """
         return gls_effects([self.inside(table) for table in tables], self.sizes, total=self.total)
 
     def consistent(self, tables: Sequence[NoisyTable]) -> tuple[NoisyTable, ...]:
         """Return the tables scaled as if all rows were in domain, and made to agree as `make_consistent` does.
 
-        They are over all cells, with 0 in those out of domain.
+        The tables are over all cells, with 0 in those out of domain.
         """
         agreed = make_consistent([self.inside(table) for table in tables], self.sizes, total=self.total)
         return tuple(all_cells(table, self.releasable) for table in agreed)

@@ -296,8 +296,8 @@ def raked(table: FloatArray, margins: list[FloatArray]) -> FloatArray:
 def features(shape: tuple[int, ...], ordered: tuple[int, int], *, same: bool) -> list[FloatArray]:
     """Return the patterns that a log-table of two numbers may have beyond its margins, (m, n) each, likeliest first.
 
-    They are linear-by-linear association, closeness, equality (if ``same``), and special values with each other.
-    ``ordered`` is the number of groups of each axis that are numbers.  The list is empty if either is below
+    The patterns are linear-by-linear association, closeness, equality (if ``same``), and special values with each
+    other.  ``ordered`` is the number of groups of each axis that are numbers.  The list is empty if either is below
     `LEAST_GROUPS`.
     """
     found: list[FloatArray] = []

@@ -209,7 +209,7 @@ def exchanges(
 ) -> list[Exchange]:
     """Return the possible exchanges between tables whose cliques contain each other, the largest inner cliques first.
 
-    They lower the ridges' penalty without a change of the model.
+    Exchanges lower the ridges' penalty without a change of the model.
 
     Parameters
     ----------

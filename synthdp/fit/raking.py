@@ -317,7 +317,7 @@ def _inside(columns: Clique, shape: Shape, table: NoisyTable) -> AnyArray:
 def _potential(model: Graphical, table: NoisyTable) -> FloatArray:
     """Return a table's log-potential in the model, (cells,), from which raking goes on.
 
-    It is 0 where the model has no potential or the cell is impossible.
+    The potential is 0 where the model has no potential or the cell is impossible.
     """
     known = model.potentials.get(table.clique)
     if known is None:

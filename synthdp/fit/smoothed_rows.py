@@ -157,7 +157,7 @@ class _Pair:
 def _public_pairs(rows: IntArray, shape: Shape) -> dict[Clique, _Pair]:
     """Return the tables of all pairs of columns related beyond chance, those farthest from independence first.
 
-    They are shrunk towards independence, by what chance explains.
+    The tables are shrunk towards independence, by what chance explains.
     """
     found = {}
     margins = [contingency(rows, shape, (j,)) for j in range(len(shape))]

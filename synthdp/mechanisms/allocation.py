@@ -152,6 +152,6 @@ _ONE_TABLE = RecordBounds(Norms(1, 1, 1), Norms(2, 2, 1))
 def _table_stddev(budget: BudgetAllocation, share: float) -> float:
     """Return the stddev of a cell's noise, in rows, in one marginal that costs ``share`` of the whole budget.
 
-    It is cached, since `BudgetAllocation.table_stddev` asks it for every pair of columns with one share.
+    The result is cached, since `BudgetAllocation.table_stddev` asks it for every pair of columns with one share.
     """
     return budget.stddev(_ONE_TABLE, share, k=2**20)

@@ -258,9 +258,9 @@ def say(*sayings: Callable[[], object]) -> None:
 def account_of(curator: Curator, mechanism: object, *schemas: Schema, ends: Sequence[float] = ()) -> Curator:
     """Open the account that pays for discovery, survey weights and the mechanism, with the curator's whole budget.
 
-    It is in Gaussian DP if something is asked before the mechanism and the mechanism accepts such a budget.  A step
-    then costs its share of mu squared, which means several times less noise for the same epsilon.  Costs all that the
-    curator has left, for its neighbours.
+    The account is in Gaussian DP if something is asked before the mechanism and the mechanism accepts such a budget.  A
+    step then costs its share of mu squared, which means several times less noise for the same epsilon.  Costs all that
+    the curator has left, for its neighbours.
 
     Parameters
     ----------
@@ -327,8 +327,8 @@ def _terms(loss: PrivacyLoss, mechanism: object, *schemas: Schema) -> tuple[type
 def discovery_part(budget: PrivacyLoss, share: float) -> PrivacyLoss:
     """Return the part of a budget that discovery may cost.
 
-    It is ``share`` of the budget.  In Gaussian DP it is ``share`` of mu squared, because mu squared adds up.  All of
-    delta is included, because only the thresholds that find levels use it.
+    The part is ``share`` of the budget.  In Gaussian DP it is ``share`` of mu squared, because mu squared adds up.  All
+    of delta is included, because only the thresholds that find levels use it.
 
     Parameters
     ----------

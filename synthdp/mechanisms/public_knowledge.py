@@ -80,7 +80,7 @@ def with_public_columns(columns: Sequence[OneWay], public: PublicRows, *, total:
 def _with_public_column(column: OneWay, public: PublicRows, total: float) -> OneWay:
     """Return a column with its noisy counts averaged with a public table's, weighted by noise and by how far the two agree.
 
-    It is unchanged if the public table has no rows with the column.
+    The column is unchanged if the public table has no rows with the column.
     """
     counts = _inside(public, column.first)
     if counts is None or not counts.sum():
@@ -300,7 +300,7 @@ def _borne_out(
 ) -> bool:
     """Return whether noisy tables of pairs are nearer to the public relations than to independence, beyond their noise.
 
-    It is True if no pair was measured, since public relations are then all that is known.
+    The answer is True if no pair was measured, since public relations are then all that is known.
     """
     public = none = chance = 0.0
     for one, modelled in zip(several, expected, strict=True):

@@ -75,7 +75,8 @@ class Stage:
     def factor(self, at_most: int) -> IntArray:
         """Return the matrix by which the stage's periods share noise, in multiples of 1 / `UNIT`; see `optimal_factor`.
 
-        It has a row and a column for each of the stage's periods. A person has rows in ``at_most`` periods at most.
+        The matrix has a row and a column for each of the stage's periods. A person has rows in ``at_most`` periods at
+        most.
         """
         columns = self.last - self.start + 1
         merged = self.start + 1

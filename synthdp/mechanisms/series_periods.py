@@ -163,7 +163,8 @@ def model_of_rows(model: SyntheticModel, rows: Mapping[str, GridIndices]) -> Syn
 def _raked(domain: Domain, codes: Codes, published: Mapping[str, GridIndices], total: float, rows: int) -> FloatArray:
     """Return weights of the pool's rows, (pool,), of sum ``rows``, by which a period's rows are drawn from them.
 
-    They are raked to the model's tables (the pool's, scaled to ``total`` rows) minus the tables of the published rows.
+    The weights are raked to the model's tables (the pool's, scaled to ``total`` rows) minus the tables of the published
+    rows.
     """
     earlier = domain.codes(dict(published))
     size, shape = len(codes), domain.shape

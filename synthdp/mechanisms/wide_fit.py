@@ -137,8 +137,8 @@ def effective_rows(distribution: Explicit) -> float:
 def _beyond_noise(model: Graphical, table: NoisyTable, total: float) -> float:
     """Return the L1 distance, in rows, of a noisy table from the model, less the mean distance that noise makes.
 
-    It is 0 if the distance is at most `EXPLAINED` times the noise's mean distance.  Tables outside of the junction tree
-    are fitted too if it is above 0, the largest first.
+    The result is 0 if the distance is at most `EXPLAINED` times the noise's mean distance.  Tables outside of the
+    junction tree are fitted too if it is above 0, the largest first.
     """
     distance = float(np.abs(table.counts - model.marginal(table.clique) * total).sum())
     noise = MEAN_ABS * table.stddev * table.counts.size

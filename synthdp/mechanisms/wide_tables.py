@@ -235,8 +235,8 @@ def _measure(known: Knowledge, account: Curator, cliques: Sequence[Clique], marg
 def interaction_strength(table: NoisyTable, shape: Sequence[int], *, total: float) -> float:
     """Return the sum of squares of a pair's interaction beyond noise and chance, in squared rows.
 
-    It is 0 if noise and chance explain the interaction, by `CLEAR`.  Only tables above 0 are fitted, and the strongest
-    join the junction tree first.
+    The result is 0 if noise and chance explain the interaction, by `CLEAR`.  Only tables above 0 are fitted, and the
+    strongest join the junction tree first.
 
     Parameters
     ----------

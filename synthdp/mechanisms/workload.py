@@ -64,8 +64,8 @@ class Workload:
     def weight(self, clique: Clique) -> float:
         """Return how much a table of these columns matters: the sum of the weights of all wished sets that contain it.
 
-        It is 1 if all sets matter alike. A table of one or two columns that lies in no wished set has the weight
-        ``rest``. Tables with the target count `FAVOURED` times.
+        The weight is 1 if all sets matter alike. A table of one or two columns that lies in no wished set has the
+        weight ``rest``. Tables with the target count `FAVOURED` times.
         """
         inside = set(clique)
         weight = 1.0 if self.weights is None else sum(w for wished, w in self.weights if inside <= set(wished))

@@ -378,7 +378,7 @@ def auc_with_error(members: FloatArray, control: FloatArray) -> tuple[float, flo
 def closest_distance(rows: Table, tables: Tables) -> float:
     """Return the median over rows of Gower's distance to the closest synthetic row, 0 to 1.
 
-    It is no evidence about privacy, in either direction; boards ask for it.
+    The distance is no evidence about privacy, in either direction; boards ask for it.
     """
     return float(np.median(_distances(rows, tables, [*range(len(tables.names))], 1)[1]))
 

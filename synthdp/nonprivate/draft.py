@@ -165,8 +165,8 @@ def _drafted(
 class Draft:
     """A schema drafted from a table by `sd.draft`; every release refuses it until each column has been reviewed.
 
-    It is as private as the table.  A review changes the draft in place, and accepting a column deletes the draft's
-    notes about its values.  Once all columns are reviewed, `finish` returns the schema.
+    The draft is as private as the table.  A review changes the draft in place, and accepting a column deletes the
+    draft's notes about its values.  Once all columns are reviewed, `finish` returns the schema.
 
     Parameters
     ----------
@@ -324,7 +324,7 @@ class Draft:
     def to_json(self) -> str:
         """Return the draft as JSON text, with notes about the values of unreviewed columns.
 
-        It is as private as the table.
+        The text is as private as the table.
         """
         return json.dumps(self._document, indent=2, ensure_ascii=False) + "\n"
 
@@ -445,7 +445,7 @@ class DatabaseDraft:
     def to_json(self) -> str:
         """Return the drafts as JSON text in the form of a database schema, with notes about values that are not reviewed.
 
-        It is as private as the tables.
+        The text is as private as the tables.
         """
         document = json.loads(self._schema().to_json())
         document["tables"] = {name: json.loads(one.to_json()) for name, one in self.tables.items()}

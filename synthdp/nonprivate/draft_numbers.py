@@ -98,7 +98,7 @@ def lattice_of(numbers: Collection[float]) -> Lattice | None:
 def odd_share(counts: Mapping[Any, int], lattice: Lattice) -> float:
     """Return the fraction of the rows whose numbers do not lie on a lattice; a release rounds them to it.
 
-    It is 0 for rows whose lattice `lattice_of` found without exceptions.
+    The fraction is 0 for rows whose lattice `lattice_of` found without exceptions.
     """
     rows = np.array([*counts.values()], np.float64)
     return float(rows[~_on_lattice(np.array([*counts], np.float64), lattice)].sum() / rows.sum())
@@ -107,7 +107,7 @@ def odd_share(counts: Mapping[Any, int], lattice: Lattice) -> float:
 def exact_lattice(largest: float) -> Lattice | None:
     """Return the finest lattice of a power of ten on which floats up to ``largest`` are told apart.
 
-    It has at most twelve decimals.  A draft declares it where numbers lie on no wider lattice.
+    The lattice has at most twelve decimals.  A draft declares it where numbers lie on no wider lattice.
 
     Return ``None`` if not even one decimal fits.
     """
@@ -240,7 +240,7 @@ def settings_of(lattice: Lattice) -> dict[str, Any]:
 def outer(lower: float, upper: float, spacing: Fraction) -> tuple[float, float]:
     """Return the multiples of a spacing at or next outside two bounds, so that bounds have a decimal column's digits.
 
-    They are ints if the spacing is a whole number, else floats.
+    The multiples are ints if the spacing is a whole number, else floats.
     """
     low, high = (
         math.floor(Fraction(str(lower)) / spacing) * spacing,
@@ -323,7 +323,7 @@ def number_bounds(
 def without_far_values(counts: Mapping[Any, int]) -> tuple[float, float]:
     """Return the smallest and the largest number of a column; a few far values are left out.
 
-    They are left out only if most of the range would be empty with them, see `EMPTY`.
+    Far values are left out only if most of the range would be empty with them, see `EMPTY`.
 
     Parameters
     ----------
@@ -372,7 +372,7 @@ def outwards(low: float, high: float, *, whole: bool) -> tuple[Any, Any]:
 def moment_bounds(low: int, high: int, *, step: int) -> tuple[str, str]:
     """Return the bounds of moments, in ISO 8601, a little beyond the first and the last moment.
 
-    They are whole years, months, days or shorter units: the longest unit of at most 7 % of the range, or of at most
+    Bounds are whole years, months, days or shorter units: the longest unit of at most 7 % of the range, or of at most
     ``step`` if that is more.
 
     Parameters

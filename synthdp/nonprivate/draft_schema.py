@@ -495,7 +495,7 @@ def _written(kind: Column) -> Entry:
 def _about_format(kind: Column, seen: Seen) -> str:
     """Return the comment on the format of a column's cells and on its words; "" without either.
 
-    It asks too whether day and month are exchanged, where all days could be months.
+    The comment asks too whether day and month are exchanged, where all days could be months.
     """
     pattern = getattr(kind, "format", None)
     said = "" if pattern is None else OF_FORMAT.format(format=pattern)

@@ -59,8 +59,8 @@ class Look:
 def count_uneven(source: Source) -> int:
     """Return the number of rows of a CSV file that have more or fewer fields than its header.  NOT private.
 
-    It is 0 for any other source.  A release reads such a row too: absent fields are missing values, and extra fields
-    are dropped.
+    The number is 0 for any other source.  A release reads such a row too: absent fields are missing values, and extra
+    fields are dropped.
     """
     if not isinstance(source, CsvSource):
         return 0

@@ -107,10 +107,10 @@ def kolmogorov(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema) -> f
 def kernel_error(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema, *, widths: Sequence[float]) -> float:
     """Return the largest absolute difference of both tables' answers to Gaussian-kernel queries, 0 to 1.
 
-    They are about the numeric columns scaled to [-1, 1].  There are 10 000 seeded queries over all ``widths`` s: f(x)
-    = sum over 10 centres of a_j exp(-|x - c_j|^2 / 2 s^2), averaged over rows.  Centres are uniform in the cube;
-    weights are uniform, scaled to sum 1.  A table of more than `KERNEL_ROWS` rows is
-    represented by a seeded sample of them.
+    Queries are about the numeric columns scaled to [-1, 1].  There are 10 000 seeded queries over all ``widths`` s:
+    f(x) = sum over 10 centres of a_j exp(-|x - c_j|^2 / 2 s^2), averaged over rows.  Centres are uniform in the cube;
+    weights are uniform, scaled to sum 1.  A table of more than `KERNEL_ROWS` rows is represented by a seeded sample of
+    them.
     """
     a, b = (_some_rows(points(table, schema)) for table in (real, synthetic))
     rng = generator(1)
@@ -300,8 +300,8 @@ def _codes(values: pd.Series[Any], column: Column) -> IntArray:
 def _indicators(table: pd.DataFrame, schema: Schema) -> FloatArray:
     """Return the regressors of the propensity model, (rows, regressors), standardised.
 
-    They are numbers with missing values in the middle, and indicators of missing values and of levels.  One level is
-    left out, since the others tell it.  Constant regressors are left out, so that there may be none.
+    Regressors are numbers with missing values in the middle, and indicators of missing values and of levels.  One level
+    is left out, since the others tell it.  Constant regressors are left out, so that there may be none.
     """
     columns = []
     for name, column in schema.items():

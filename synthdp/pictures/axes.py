@@ -92,7 +92,7 @@ def column_panel(view: ColumnView) -> Draw:
 def _errors(shown: Sequence[Bar]) -> Any:
     """Return the distances of bars to the ends of their intervals, (2, bars), or ``None`` if no interval is known.
 
-    They are in per cent, 0 for bars without an interval, as matplotlib's error bars need them.
+    Distances are in per cent, 0 for bars without an interval, as matplotlib's error bars need them.
     """
     found = np.array([(bar.share - bar.low, bar.high - bar.share) for bar in shown]).T
     return np.nan_to_num(np.maximum(found, 0)) if np.isfinite(found).any() else None

@@ -192,7 +192,7 @@ def derived_values(model: SyntheticModel, indices: Mapping[str, GridIndices]) ->
 def computed_view(schema: Schema, name: str, raw: RawColumn) -> ColumnView:
     """Return the view of a column from its values in synthetic rows.
 
-    It has no intervals, because it is for columns that answers with intervals cannot count.
+    The view has no intervals, because it is for columns that answers with intervals cannot count.
     """
     if isinstance(raw, Labels):
         return _shares_of_levels(name, raw)

@@ -230,7 +230,7 @@ def _grid(
 def _top(shown: Sequence[Bar]) -> float:
     """Return the largest share, interval end or compared share of some bars, at most 100 %: the end of their axis.
 
-    It is above 0 also for bars without rows, since lengths are divided by it.
+    The result is above 0 also for bars without rows, since lengths are divided by it.
     """
     ends = [end for bar in shown for end in (bar.share, bar.high, bar.beside) if math.isfinite(end)]
     return min(max([*ends, 1e-9]), 100.0)

@@ -79,7 +79,7 @@ others.  A convention."""
 def simulated_table(schema: Schema, rows: int, rng: Generator) -> dict[str, GridIndices]:
     """Return simulated rows for a dry run, (rows,) grid points for each column.
 
-    They depend on the schema and the seed alone, never on private rows.
+    The rows depend on the schema and the seed alone, never on private rows.
     """
     factors = rng.standard_normal((rows, FACTORS))
     indices: dict[str, GridIndices] = {}

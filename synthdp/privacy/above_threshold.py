@@ -55,8 +55,8 @@ class AboveThresholdPlan:
     def threshold_for(self, queries: int) -> float:
         """Return a threshold, in rows, that few correct guesses exceed by noise alone.
 
-        It is b ln(4k/c), and at least b, for the query noise's scale b in rows, k queries and c = ``max_alarms``.  Of k
-        perfect guesses c/4 are found above it on average.
+        The threshold is b ln(4k/c), and at least b, for the query noise's scale b in rows, k queries and c =
+        ``max_alarms``.  Of k perfect guesses c/4 are found above it on average.
         """
         return self.query_scale * max(1.0, math.log(4 * queries / self.max_alarms)) / DENOMINATOR
 
@@ -78,7 +78,7 @@ class AboveThresholdPlan:
     def draw_level(self) -> int:
         """Draw the threshold's noise, an integer of at least 0, in 1024ths of a row.
 
-        It must stay hidden, or answers would reveal counts.
+        The noise must stay hidden, or answers would reveal counts.
         """
         return noise.geometric(scale=self.level_scale)
 

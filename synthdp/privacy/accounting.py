@@ -158,7 +158,7 @@ def gdp_from_pure(epsilon: float) -> float:
 def gdp_from_bounded_range(loss_range: float) -> float:
     """Return μ such that a mechanism whose privacy losses lie in an interval of this length is μ-Gaussian DP.
 
-    It is 2Φ⁻¹(1/(1+e^(−range/2))), about 0.627·range, rounded up.  The exponential mechanism at ``scale`` has
+    The result is 2Φ⁻¹(1/(1+e^(−range/2))), about 0.627·range, rounded up.  The exponential mechanism at ``scale`` has
     range 2Δ∞/scale, or Δ∞/scale for monotonic scores.
     """
     check_number("loss_range", loss_range, above=0)
@@ -264,7 +264,7 @@ class NoiseEvent:
 def pld_epsilon(events: Sequence[NoiseEvent], delta: float) -> float:
     """Return the least ε such that all events together are (ε, δ)-DP, by composing privacy loss distributions.
 
-    It is tighter than composition theorems.  Infinite if no ε suffices.
+    This ε is tighter than composition theorems.  Infinite if no ε suffices.
 
     Raises
     ------

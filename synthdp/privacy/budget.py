@@ -149,7 +149,7 @@ are out of domain, the mean weights of classes.  More makes the count more accur
 class EarlyEnds:
     """The shares of an account's budget after which it may stop and pay less, fixed before any row is read.
 
-    They are fixed beforehand because a stop that depends on answers needs a proof for each stop.
+    The shares are fixed beforehand because a stop that depends on answers needs a proof for each stop.
 
     Parameters
     ----------

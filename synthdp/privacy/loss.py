@@ -27,7 +27,7 @@ right with a probability of .993.  A convention.
 def best_odds(epsilon: float, delta: float = 0.0) -> float:
     """Return an attacker's largest probability of a right guess whether a unit is in the table, from 50:50 prior odds.
 
-    It is e^epsilon / (1 + e^epsilon) + delta, at most 1; receipts show it because it needs no definition.
+    The probability is e^epsilon / (1 + e^epsilon) + delta, at most 1; receipts show it because it needs no definition.
     """
     return min(1.0, 1 / (1 + math.exp(-epsilon)) + delta)
 

@@ -517,7 +517,7 @@ def laplace_threshold_for(l0: int, l1: int, linf: int, *, epsilon: float, delta:
 def _opendp() -> SimpleNamespace:
     """Return the parts of OpenDP that this module uses, by name: mechanisms, metrics, domains and measures.
 
-    They are imported at the first use, from submodules: OpenDP's prelude takes ten times as long.
+    The parts are imported at the first use, from submodules: OpenDP's prelude takes ten times as long.
     """
     check_opendp()
     from opendp.domains import atom_domain, map_domain, vector_domain

@@ -138,7 +138,7 @@ def class_middles(column: Column) -> tuple[FloatArray, FloatArray]:
 def _offsets(axis: Axis) -> IntArray:
     """Return what a row in each cell adds to each class's sum of distances from its middle, (cells, classes).
 
-    It is in whole multiples of 1 / `UNIT` of half the class's width; cells of special and missing values add 0.
+    The offset is in whole multiples of 1 / `UNIT` of half the class's width; cells of special and missing values add 0.
     """
     column, support = axis.column, axis.column.support()
     classes = starts_of_classes(column)

@@ -332,7 +332,7 @@ class PairDistances:
     def _expected(self, column: int) -> IntArray:
         """Return a column's expected tables with all later columns, side by side, (its cells, all of theirs).
 
-        They are in multiples of 1 / ``denominator``.
+        The tables are in multiples of 1 / ``denominator``.
         """
         total = float(self.margins[column].sum())
         later = np.concatenate(self.margins[column + 1 :])

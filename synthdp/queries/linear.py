@@ -34,8 +34,8 @@ class Counting:
 class LinearFamily(Counting):
     """A family of linear queries that gives ``domain``, ``k``, ``bounds`` and ``features``.
 
-    It gives a ``denominator`` too where its features are fractions, and ``sums`` where there is a faster way than by
-    ``features``.
+    The family gives a ``denominator`` too where its features are fractions, and ``sums`` where there is a faster way
+    than by ``features``.
     """
 
     __slots__ = ()

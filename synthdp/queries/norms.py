@@ -150,7 +150,8 @@ class RecordBounds:
 def column_norms(columns: AnyArray) -> Norms:
     """Return the largest l1, squared l2 and maximum norm among the m columns of a (k, m) matrix of whole numbers.
 
-    They are exact.  Each column is what one row may change in k sums, so that these are the statistic's sensitivity.
+    The norms are exact.  Each column is what one row may change in k sums, so that these are the statistic's
+    sensitivity.
 
     Raises
     ------

@@ -74,7 +74,7 @@ class Products(LinearFamily, ABC):
     def clipped_alone(self, products: FloatArray) -> FloatArray:
         """Return products of two columns clipped by the limit on a single product, in the same shape.
 
-        They are unchanged where a row's products are clipped together, since one product does not tell how much.
+        Products are unchanged where a row's products are clipped together, since one product does not tell how much.
         """
 
     @abstractmethod
@@ -150,7 +150,7 @@ class ClippedProducts(Products):
     def features(self, codes: Codes) -> Features:
         """Return each row's products after clipping, (n, k), in whole multiples of 1 / ``denominator``.
 
-        They are rounded towards 0, so that the norm stays within ``norm``.
+        Products are rounded towards 0, so that the norm stays within ``norm``.
         """
         scores = scores_of(self.scores, codes)
         left, right = self.pairs

@@ -80,7 +80,7 @@ class Statistic(Bounded, Protocol):
     def sums(self, codes: Codes) -> Totals:
         """Return the sums over some rows, given as (n, d) bin codes; their length is the statistic's own.
 
-        They add up over all rows, so that rows may come in chunks.
+        The sums add up over all rows, so that rows may come in chunks.
         """
         ...
 
@@ -184,7 +184,7 @@ def unit_of(queries: Bounded) -> str:
 def noise_range(queries: Bounded, stddev: float) -> tuple[float, float]:
     """Return the smallest and largest standard deviation of any answer's noise, in the unit of `unit_of`, such as rows.
 
-    They differ for a `Scaled` statistic only.
+    The two differ for a `Scaled` statistic only.
 
     Parameters
     ----------

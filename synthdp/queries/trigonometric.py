@@ -28,7 +28,7 @@ from synthdp.queries.protocol import check_overflow
 class Cosine:
     """The factor cos(degree * arccos x) on one column, of degree 0 always 1.
 
-    It is 0 in cells without a point x, such as missing values, if the degree is above 0.
+    The factor is 0 in cells without a point x, such as missing values, if the degree is above 0.
     """
 
     column: int

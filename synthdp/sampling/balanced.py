@@ -148,7 +148,8 @@ def balanced_inside(
 def _halvings(rows: int, shape: Sequence[int], balance: float) -> int:
     """Return the number of halvings, 0 to 4: as many as `WORK` allows, since each needs twice the rows of the next.
 
-    It is 0 if the tables are too large to gain (`CELLS_A_DECISION`), for one row or column, and for ``balance`` 0.
+    The number is 0 if the tables are too large to gain (`CELLS_A_DECISION`), for one row or column, and for ``balance``
+    0.
     """
     if rows == 1 or len(shape) < 2 or balance == 0:
         return 0
@@ -422,8 +423,8 @@ def _excess(surplus: AnyArray, cells: _Cells) -> IntArray:
 def _add(surplus: AnyArray, cells: _Cells, change: AnyArray) -> None:
     """Add ``change`` to the surplus of the first rows' cells and subtract it from the second rows' cells, in place.
 
-    It records decisions: 1 for a first row that stays, -1 for one that goes; twice as much for a decision that is
-    reversed.
+    ``change`` records decisions: 1 for a first row that stays, -1 for one that goes; twice as much for a decision that
+    is reversed.
     """
     np.add.at(surplus, cells.first, change)  # fast for vectors alone, all of one type
     np.subtract.at(surplus, cells.second, change)

@@ -66,7 +66,7 @@ JOINED = "every synthetic row belongs to a synthetic person, and keys are fresh:
 def outer_schema(schema: DatabaseSchema, table: str) -> Schema:
     """Return the schema from which a synthetic table is built and checked.
 
-    It has the declared columns, keys as fresh identifiers, and columns computed across tables.
+    The schema has the declared columns, keys as fresh identifiers, and columns computed across tables.
     """
     declared = schema.tables[table]
     more: dict[str, Column] = {key: Identifier() for key in schema.keys_of(table) if key not in declared.outputs}

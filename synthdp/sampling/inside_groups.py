@@ -180,8 +180,8 @@ def _related(
 ) -> tuple[list[int], FloatArray]:
     """Return the columns worth reordering, and the correlations of their scores, (columns, columns).
 
-    They are the columns with a loss of correlation above `LEAST_LOST`, at most ``most``.  Columns whose bins show most
-    of the score come first.
+    The columns worth reordering lose more than `LEAST_LOST` of a correlation when rows are drawn inside bins at random.
+    Return at most ``most``, and columns whose bins determine most of their scores first.
     """
     places = sorted(scores, key=lambda j: -scores[j].shown)
     if len(places) < 2:

@@ -154,7 +154,7 @@ class Obedience:
     ) -> GridIndices:
         """Return grid points that lie the drawn number of days after or before the day in a table above, (rows,).
 
-        They lie in the row's bin if possible.  Bins with one value keep that value.
+        The points lie in the row's bin if possible.  Bins with one value keep that value.
         """
         place, table = between.second, self.layout.position(between.second[0])
         axis, rows = axis_at(self.layout, place), self.persons.tables[table]
@@ -388,7 +388,7 @@ def _ends_of_cells(axis: Axis) -> tuple[AnyArray, AnyArray, BoolArray]:
 def cells_of_rows(layout: Layout, persons: Persons, table: int, column: str) -> IntArray:
     """Return the coarse bins of a column's rows, (rows,).
 
-    It also handles the period of a table with patterns, which is stored apart from other columns.
+    The column may also be the period of a table with patterns, which is stored apart from other columns.
     """
     of, rows = layout.tables[table], persons.tables[table]
     return rows.period if column == of.period and of.order is Order.PATTERN else rows.values[column]

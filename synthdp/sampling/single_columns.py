@@ -35,7 +35,7 @@ def model_of_single_columns(
 ) -> tuple[SyntheticModel, tuple[str, ...]]:
     """Return a model of independent columns from the noisy answers about each alone, and notes for the receipt.
 
-    It can be released if the intended model cannot be fitted.
+    The model can be released if the intended model cannot be fitted.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def model_of_single_columns(
 def _table_of(name: str, kind: Column, measured: Sequence[Measurements]) -> tuple[Axis, FloatArray] | None:
     """Return a column's axis and noisy counts, (cells,), from the measured table with the fewest other columns.
 
-    It is ``None`` if no measured table holds the column.
+    The result is ``None`` if no measured table holds the column.
     """
     found: list[tuple[int, Axis, FloatArray]] = []
     for one in measured:

@@ -229,21 +229,21 @@ class Column(ABC):
     def starts_of_groups(self) -> tuple[tuple[int, ...], ...]:
         """Return the grid indices of groups' first levels, a tuple for each step of a hierarchy, the coarsest first.
 
-        It is () without a hierarchy.  The binning merges levels by these groups.
+        The result is () without a hierarchy.  The binning merges levels by these groups.
         """
         return ()
 
     def class_ends(self) -> tuple[float, ...]:
         """Return the increasing edges, (k + 1,), of the k fixed bins in which a survey weight is always counted.
 
-        It is () for every other column, whose bins are chosen freely.
+        The result is () for every other column, whose bins are chosen freely.
         """
         return ()
 
     def class_values(self) -> tuple[float, ...]:
         """Return the one number, (k,), that stands for all values of each fixed bin: a survey weight's noisy mean.
 
-        It is () if values stand for themselves.
+        The result is () if values stand for themselves.
         """
         return ()
 

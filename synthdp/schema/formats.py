@@ -131,8 +131,8 @@ class TimeFormat:
     def _micros(self, told: Mapping[str, str]) -> int | None:
         """Return the microseconds that the matched digits and names of each code, ``told``, stand for.
 
-        They count from 1970 UTC or from midnight, or are a length.  Return ``None`` if an hour, minute or second is out
-        of range.
+        Microseconds count from 1970 UTC or from midnight, or are a length.  Return ``None`` if an hour, minute or
+        second is out of range.
         """
         numbers = {code: int(digits) for code, digits in told.items() if code in _NUMERIC}
         if "f" in told:
@@ -282,7 +282,7 @@ def _compiled(parts: tuple[tuple[str, str, bool], ...], quantity: str) -> re.Pat
 def _width(parts: tuple[tuple[str, str, bool], ...]) -> int | None:
     """Return the total number of digits of a pattern that has digits only, else ``None``.
 
-    If a table has read such texts as integers without leading zeros, the zeros are restored by it.
+    If a table has read such texts as integers without leading zeros, the number of digits restores the zeros.
     """
     if any(code not in _NUMERIC for code, _, _ in parts):
         return None
@@ -317,7 +317,7 @@ def _place(text: str, names: tuple[str, ...]) -> int:
 def _offset(text: str | None) -> int:
     """Return the offset of a time zone in microseconds, positive east of UTC; 0 without one.
 
-    It is subtracted from a moment, because moments are stored in UTC.
+    The offset is subtracted from a moment, because moments are stored in UTC.
     """
     if text is None or text in "Zz":
         return 0

@@ -437,7 +437,7 @@ class Duration(Known):
 def whole_bounds(lower: float, upper: float, first: int, last: int) -> tuple[int, int]:
     """Return two different integers at or just outside an interval, clipped to ``first`` and ``last``, as bounds.
 
-    They differ, since equal bounds would leave a discovered column no interval.
+    The integers differ, since equal bounds would leave a discovered column no interval.
     """
     low = min(max(math.floor(lower), first), last - 1)
     return low, max(min(math.ceil(upper), last), low + 1)

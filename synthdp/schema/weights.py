@@ -26,10 +26,10 @@ MOST_CLASSES = 64
 class Weight(Known):
     """The survey weight of a row, lower <= w <= upper; weights beyond are clipped.
 
-    It is counted in classes whose bounds have one ratio, ``(upper / lower) ** (1 / classes)``.  A release measures what
-    the rows of a class stand for on average.  A synthetic row has the mean of its class, times a factor.  The factor
-    makes all weights of a synthetic table add up to the estimated population, however many rows are drawn.  Releases of
-    several tables, and series, refuse a weight.
+    The weight is counted in classes whose bounds have one ratio, ``(upper / lower) ** (1 / classes)``.  A release
+    measures what the rows of a class stand for on average.  A synthetic row has the mean of its class, times a factor.
+    The factor makes all weights of a synthetic table add up to the estimated population, however many rows are drawn.
+    Releases of several tables, and series, refuse a weight.
 
     Parameters
     ----------

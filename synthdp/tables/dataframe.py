@@ -161,7 +161,7 @@ class FrameSource:
     def kind(self, name: str) -> Column:
         """Return an incomplete column declaration that a column's dtype suggests, with bounds or levels to be discovered.
 
-        It looks at the dtype only, never at a value.
+        The function looks at the dtype only, never at a value.
         """
         nullable = library_named(self.library).can_be_null(self.dtypes[name])
         if self.dtypes[name] == "object":  # whose values narwhals would look at

@@ -143,7 +143,7 @@ class TableFormat:
     def suited(self, schema: Schema) -> TableFormat:
         """Return the format for a completed schema, in which types that cannot hold a column are replaced by defaults.
 
-        It never refuses, because what was discovered has been paid for.
+        The function never refuses a type, because what was discovered has been paid for.
         """
         suits = library_named(self.library).default_type
         columns = schema.outputs
@@ -260,7 +260,7 @@ def _holds_all(library: str, column: Column, dtype: str) -> bool:
 def _tells_apart(library: str, column: Column, dtype: str) -> bool:
     """Return whether a type keeps many different keys different; a byte or a boolean would not.
 
-    It is True for columns that are no keys, and for types that `why_not` refuses.
+    The answer is True for columns that are no keys, and for types that `why_not` refuses.
     """
     if not column.names_rows or why_not(library, column, dtype) is not None:
         return True

@@ -81,8 +81,8 @@ def times(
 ) -> RawColumn:
     """Return moments, times or durations, integers in units of ``resolution``, as microseconds rounded down.
 
-    They are clipped to 62 bits.  An identifier keeps them exactly, as labels, because the name of a person must not be
-    rounded or clipped.  ``lengths`` says that these labels are durations.
+    Microseconds are clipped to 62 bits.  An identifier keeps them exactly, as labels, because the name of a person must
+    not be rounded or clipped.  ``lengths`` says that these labels are durations.
     """
     if missing is not None:
         ticks = np.where(missing, 0, ticks)

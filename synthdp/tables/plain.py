@@ -166,7 +166,8 @@ def _plain(value: Any, kind: type) -> object:
 def quantity_of(level: object) -> str:
     """Return the type by which discovery counts a safe value.
 
-    It is "date", "moment", "length" (of time), "clock" (a time of day), "decimal", "whole", "real", or else "label".
+    The type is "date", "moment", "length" (of time), "clock" (a time of day), "decimal", "whole", "real", or else
+    "label".
     """
     kind = type(level)
     if kind is np.datetime64:

@@ -94,7 +94,7 @@ def _sourced(column: Column) -> Column:
 def _kind(source: _Typed, name: str) -> Column:
     """Return the incomplete declaration that a column's dtype suggests.
 
-    It has a category "other" only if the dtype can hold that text.
+    The declaration has a category "other" only if the dtype can hold that text.
     """
     column = source.kind(name)
     if not isinstance(column, Categorical) or column.other is None:

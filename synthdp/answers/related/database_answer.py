@@ -148,7 +148,7 @@ class DatabaseAsker:
     def weights(self) -> FloatArray:
         """Return the weight of each drawn person, (persons,), in private persons.
 
-        They are raked to the noisy tables that the model smooths, so that answers follow these.
+        Weights are raked to the noisy tables that the model smooths, so that answers follow these.
         """
         base = np.full(len(self.persons), self.known.total / len(self.persons))
         return refitted(self.persons.persons, self.known.measured, base, np.array([self.known.total]))[:, 0]

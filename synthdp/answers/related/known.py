@@ -303,7 +303,7 @@ class _Counted:
     def error(self, layout: Layout, term: Term, values: FloatArray) -> float:
         """Return the standard error of a function summed over persons; ``values`` holds it at each grid point.
 
-        It includes noise and the unknown positions of persons inside fine bins.
+        The error includes noise and the unknown positions of persons inside fine bins.
         """
         means, squares = (self.means(layout, term, one) for one in (values, values**2))
         uneven = (

@@ -197,7 +197,7 @@ class Asked:
     def answers_of_points(self, term: Term) -> IntArray:
         """Return for each grid point of ``term`` the position of the answer that counts its rows, (releasable,).
 
-        It is -1 if no answer counts them.
+        The position is -1 if no answer counts them.
         """
         nodes = _conditions(self.question)
         met = points_met(self.layout, term, nodes[-1] if nodes else None)

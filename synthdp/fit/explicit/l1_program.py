@@ -332,7 +332,7 @@ class L1Program:
 def _libraries() -> ThreadpoolController:
     """Return the numerical libraries that are loaded, with which NumPy multiplies.
 
-    They are found once: to look for them takes as long as a small program.
+    Libraries are found once: to look for them takes as long as a small program.
     """
     return ThreadpoolController()
 

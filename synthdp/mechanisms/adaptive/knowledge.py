@@ -185,7 +185,7 @@ class Knowledge:
     def margin_variances(self) -> list[FloatArray]:
         """Per column, (coarse bins,): variance of the error of `margins`, in squared rows; see `variance_of_margin`.
 
-        It determines how much of a noisy score the errors of margins explain.
+        The variance determines how much of a noisy score the errors of margins explain.
         """
         every = zip(self.columns, self.refinements, self.margins, strict=True)
         return [
@@ -204,7 +204,7 @@ class Knowledge:
     def relations(self) -> str:
         """A sentence for the receipt on the measured tables of several columns, with their noise in rows.
 
-        It is `NO_RELATION` if neither tables of several columns nor products were measured.
+        The sentence is `NO_RELATION` if neither tables of several columns nor products were measured.
         """
         tables = (*self.tables, *self.merged, *self.effects)
         said = []

@@ -80,7 +80,7 @@ class Candidate:
     def beside(self) -> bool:
         """Whether the candidate is planned in addition to other tables, and takes no room in the junction tree.
 
-        It is then a table that was measured before, or the interaction of three columns over merged bins.
+        The candidate is then a table that was measured before, or the interaction of three columns over merged bins.
         """
         return self.known > 0 or (len(self.clique) > 2 and self.level > 0)
 

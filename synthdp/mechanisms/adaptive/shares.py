@@ -82,7 +82,8 @@ def signal(budget: BudgetAllocation, total: float) -> float:
 def score_noise(order: int) -> float:
     """Return the stddev of a score that screening aims at, as a fraction of the rows, for candidates of 2 or 3 columns.
 
-    It is half of the typical strength of a relation (`TYPICAL`), so that a typical relation is two stddevs above noise.
+    The stddev is half of the typical strength of a relation (`TYPICAL`), so that a typical relation is two stddevs
+    above noise.
     """
     return TYPICAL[order] / 2
 

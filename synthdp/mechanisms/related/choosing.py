@@ -157,7 +157,7 @@ def _of_one_table(
 ) -> list[PersonTable]:
     """Return the tables to score for two attributes of the same table.
 
-    They pair two attributes of one row, of a row and the previous one, or of two unordered sibling rows.
+    Tables pair two attributes of one row, of a row and the previous one, or of two unordered sibling rows.
     """
     table = layout.tables[b.table]
     found = []

@@ -184,7 +184,7 @@ def _is_binary(kind: Any) -> bool:
 def _texts(series: Any) -> Labels:
     """Return texts or bytes as labels.
 
-    They are compared as bytes, because Arrow does not check that a text is valid UTF-8.
+    Labels are compared as bytes, because Arrow does not check that a text is valid UTF-8.
     """
     kind = series.type
     if kind == pa.string_view():

@@ -86,7 +86,7 @@ def _number(level: Level) -> float | int:
 def whole(column: Column, raw: Numbers, *, first: int, last: int) -> AnyArray:
     """Return numbers as integers within an output type's range, (n,), rounded inside the declared bounds; 0 where missing.
 
-    They are unsigned if ``first`` is not negative.  Times with a text format are its digits, such as 20260131.
+    Integers are unsigned if ``first`` is not negative.  Times with a text format are its digits, such as 20260131.
     """
     if column.temporal and column.cells is not None:
         raw = Numbers(np.array([int(text or 0) for text in _digits(column, raw, last)], np.int64), raw.gone)
@@ -130,7 +130,7 @@ def real(column: Column, raw: Numbers, dtype: np.dtype[Any]) -> FloatArray:
 def decimals(column: Column | None, raw: Numbers, *, precision: int, scale: int) -> list[Decimal | None]:
     """Return numbers as ``Decimal`` with ``scale`` decimals, rounded inside declared bounds; ``None`` where missing.
 
-    They are clipped to ``precision`` digits in all, the most that the output type holds.
+    Numbers are clipped to ``precision`` digits in all, the most that the output type holds.
     """
     _check_numbers(column)
     lower, upper = (Decimal(bound) for bound in bounds(column))
@@ -154,7 +154,8 @@ def decimals(column: Column | None, raw: Numbers, *, precision: int, scale: int)
 def ticks(column: Column, raw: Numbers, resolution: str) -> IntArray:
     """Return times, (n,), as integers in units of ``resolution`` ("D", "s", "ms", "us" or "ns"); 0 where missing.
 
-    They are rounded within the bounds, and clipped to what the resolution, and for moments Python's calendar, can hold.
+    Times are rounded within the bounds, and clipped to what the resolution, and for moments Python's calendar, can
+    hold.
 
     Raises
     ------
@@ -178,7 +179,7 @@ def ticks(column: Column, raw: Numbers, resolution: str) -> IntArray:
 def kind(column: Column) -> str:
     """Return the word for how a column's values are stored, by which each library's default type is found.
 
-    It is "text" with a declared text format; text, flag, whole, real or mixed for labels; text or whole for
+    The word is "text" with a declared text format; text, flag, whole, real or mixed for labels; text or whole for
     identifiers; else `Column.stored_as`.  Labels that are whole numbers of more than 64 bits are mixed.
     """
     if column.cells is not None:

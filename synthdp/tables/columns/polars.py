@@ -131,7 +131,7 @@ def frame(arrays: Mapping[str, pl.Series]) -> pl.DataFrame:
 def _labels_of(series: pl.Series) -> Labels:
     """Return texts or bytes as labels.
 
-    They are compared as bytes, because texts that came from Arrow may not be valid UTF-8.
+    Labels are compared as bytes, because texts that came from Arrow may not be valid UTF-8.
     """
     raw = series.cast(pl.Binary)
     levels = raw.unique().drop_nulls()

@@ -303,8 +303,8 @@ def _first_line(path: Path) -> bytes:
 def _encoding(header: bytes) -> str | None:
     """Return the encoding that a header line's bytes suggest, by which the whole file is read.
 
-    It is UTF-16 by its byte-order mark, or `OLDER` for bytes that are not UTF-8.  ``None`` is UTF-8, in which later
-    lines may have other bytes.
+    The encoding is UTF-16 by its byte-order mark, or `OLDER` for bytes that are not UTF-8.  ``None`` is UTF-8, in which
+    later lines may have other bytes.
     """
     if header.startswith(_WIDE):
         return "utf-16"

@@ -271,7 +271,7 @@ class _Form:
 def _prepared(table: Any, schema: Schema, unit: str | None) -> tuple[Any, _Form]:
     """Return a Spark table to send to Python workers, and its layout.
 
-    It holds grid indices of the columns that Spark SQL encodes exactly, and the values of others.
+    The table holds grid indices of the columns that Spark SQL encodes exactly, and the values of others.
     """
     kinds = {field.name: field.dataType.simpleString() for field in table.schema.fields}
     stages = {}
@@ -518,7 +518,7 @@ _LACKS = (
 def _check_workers(session: Any) -> None:
     """Raise DataError, with a list of what is missing, if a session's executors cannot run synthdp.
 
-    It runs one small job, once a session, before anything is spent.
+    The check runs one small job, once a session, before anything is spent.
 
     Raises
     ------

@@ -395,7 +395,7 @@ def _for_driver(column: pa.Array, dialect: str) -> list[Any]:
 def _surrogates_for_bad_text(connection: Any) -> Iterator[None]:
     """Let Python's sqlite3 read texts that are not UTF-8, with surrogates for their bytes, within the ``with`` body.
 
-    It would otherwise stop, and one row would decide whether a release is made.
+    sqlite3 would otherwise stop, and one row would decide whether a release is made.
     """
     if type(connection).__module__ != "sqlite3":
         yield

@@ -19,7 +19,7 @@ Opener: TypeAlias = Callable[[Mode], Link]
 class Snapshot:
     """One connection in one transaction that several sources share, so that all tables are read as of one moment.
 
-    It ends when no source needs it any more.
+    The transaction ends when no source needs it any more.
 
     Parameters
     ----------

@@ -136,7 +136,7 @@ def _decimal(typmod: int) -> pa.DataType | None:
 def as_arrow(array: pa.Array, wanted: pa.DataType | None) -> pa.Array:
     """Return a driver's array in the Arrow type ``wanted``, without checks: bytes as texts, integers as times.
 
-    It is unchanged if no type is wanted, because none was selected.
+    The array is unchanged if no type is wanted, because none was selected.
     """
     if isinstance(array.type, pa.BaseExtensionType):
         array = array.storage

@@ -204,8 +204,8 @@ def released(
 ) -> Release[CellModel]:
     """Open a session, ask it all cells of a workload in order, and return its final weights as a release.
 
-    It lets an online mechanism run like a mechanism that releases a table. Costs what opening the session costs, for
-    the curator's neighbours.
+    So an online mechanism runs like a mechanism that releases a table. Costs what opening the session costs, for the
+    curator's neighbours.
 
     Parameters
     ----------

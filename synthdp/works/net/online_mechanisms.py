@@ -325,7 +325,7 @@ class MedianConstruction:
     def update_bound(self, alpha: float) -> float:
         """Return B(alpha), the most updates on guesses off by more than ``alpha``, a fraction of the rows.
 
-        It is `halvings` where some multiset surely is within alpha on all queries, else infinity.
+        The bound is `halvings` where some multiset surely is within alpha on all queries, else infinity.
         """
         near = alpha > net_distance(self._queries, size=self._size)
         return halvings(len(self._cells), self._size) if near else math.inf

@@ -71,9 +71,9 @@ class PatternTable(NamedTuple):
 def pattern_table(r: int, order: int) -> PatternTable:
     """Return the best polynomials of degree ``order`` for list(y) - 1/2 of r rules, one per pattern of outputs.
 
-    They are (2^(r+1), 2^r) coefficients by pattern and set of rules, with the largest error of all.  A linear program
-    minimises the largest error over the 2^r inputs; at order >= r the polynomials are exact.  A pattern's complement
-    has the negative polynomial.
+    The result is (2^(r+1), 2^r) coefficients by pattern and set of rules, with the largest error of all.  A linear
+    program minimises the largest error over the 2^r inputs; at order >= r the polynomials are exact.  A pattern's
+    complement has the negative polynomial.
     """
     targets = list_values(r) - 0.5
     masks, parities = subset_parities(r, min(order, r))

@@ -178,7 +178,7 @@ class CellParities(LinearFamily):
 def _signs(axis: Axis) -> FloatArray:
     """Return the characters of one axis by mask and cell, (2^bits, cells): +1 or -1, and 0 in out-of-domain cells.
 
-    They turn noisy parities into the table of some columns; see `CellParities.sums_of`.
+    Characters turn noisy parities into the table of some columns; see `CellParities.sums_of`.
     """
     codes = np.maximum(np.cumsum(axis.releasable) - 1, 0)
     masks = np.arange(1 << int(axis.releasable.sum() - 1).bit_length())
@@ -461,7 +461,7 @@ class FourierMarginals(HasPrivacyCost):
 def _independent(queries: CellParities, averages: Answers, cells: Codes) -> Weights:
     """Return the weights of cells, (cells,) with sum 1, if columns were independent; the fit starts from them.
 
-    They are products of the noisy margins of single columns.
+    Weights are products of the noisy margins of single columns.
     """
     known = {0: 1.0} | dict(zip(queries.masks.tolist(), averages.tolist(), strict=True))
     weights = np.ones(len(cells))

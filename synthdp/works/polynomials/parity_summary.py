@@ -184,7 +184,7 @@ def _column_map(bits: Binarized, j: int) -> _ColumnMap:
 def _noisy(clique: Clique, counts: FloatArray, variance: FloatArray) -> NoisyTable:
     """Return counts as a noisy table with one stddev, as fits take it: the root of the counts' mean variance.
 
-    It is at least `_LEAST_STDDEV`.
+    The stddev is at least `_LEAST_STDDEV`.
     """
     return NoisyTable(clique=clique, counts=counts, stddev=max(float(np.sqrt(variance.mean())), _LEAST_STDDEV))
 
@@ -294,7 +294,7 @@ class ParitySummary(DrawnFromModel):
     def stddevs(self) -> FloatArray:
         """Return the noise stddev of each degree's sums, (order + 1,), in rows.
 
-        It is infinite where a degree was left out, and 0 for a public number of rows.
+        The stddev is infinite where a degree was left out, and 0 for a public number of rows.
         """
         scales = np.array(self.parities.scales, np.float64)
         spread = np.divide(self.measured.stddev, scales, out=np.full(len(scales), np.inf), where=scales > 0)
@@ -373,8 +373,8 @@ class ParitySummary(DrawnFromModel):
     def by_polynomial(self, query: SymmetricQuery) -> Estimate:
         """Return the answer, an average over the rows, by the polynomial with the least bias plus noise.
 
-        It has a standard error and a bound on its bias. It is unbiased for at most ``order`` literals, unless a lower
-        degree has less error.
+        The answer has a standard error and a bound on its bias.  It is unbiased for at most ``order`` literals, unless
+        a lower degree has less error.
         """
         order = min(self.order, query.k)
         sizes = np.array([math.comb(query.k, i) for i in range(order + 1)], np.float64)
@@ -500,7 +500,8 @@ class _TruthTable(NamedTuple):
 def _truth_table(k: int, order: int) -> _TruthTable:
     """Return the number of true literals of each truth assignment of k, and its parities up to ``order``.
 
-    They have the shapes (2^k,) and (p, 2^k). An answer is an average over a distribution on these assignments.
+    The two arrays have the shapes (2^k,) and (p, 2^k). An answer is an average over a distribution on these
+    assignments.
 
     Raise ParameterError if there are more than `MAX_TABLE_LITERALS` literals.
     """

@@ -199,7 +199,7 @@ def provable_rows(
 def paper_rows(terms: int, largest: float, *, error: float, epsilon: float, beta: float = 0.05) -> float:
     """Return the paper's number of rows, 4 T C^2 ln(C/beta) / (epsilon alpha), for a bias of half of the error.
 
-    It is `provable_rows` at gamma = alpha / 2. The noise that the paper prints, 2 T / (epsilon n) on each coefficient,
-    leaves out a factor C and is not private (docs/proofs/parities.md).
+    The number is `provable_rows` at gamma = alpha / 2. The noise that the paper prints, 2 T / (epsilon n) on each
+    coefficient, leaves out a factor C and is not private (docs/proofs/parities.md).
     """
     return provable_rows(terms, largest, error=error, bias=error / 2, epsilon=epsilon, beta=beta)

@@ -41,7 +41,7 @@ _AT_ONCE = 2**20
 def tensor_swap(t: int, d: int, *, denominator: int, scales: IntArray | None = None) -> Norms:
     """Return bounds on the change of the rounded tensor features if a record is replaced (swap sensitivity).
 
-    They are in whole multiples of 1 / ``denominator``.
+    Bounds are in whole multiples of 1 / ``denominator``.
 
     Parameters
     ----------
@@ -61,8 +61,8 @@ def tensor_swap(t: int, d: int, *, denominator: int, scales: IntArray | None = N
 def degree_scales(t: int, growth: float, *, denominator: int) -> IntArray:
     """Return the factor that makes a term a whole number, by its largest degree q = 0 ... t - 1, (t,).
 
-    It is denominator / max(q, 1)^growth, rounded, and at least `LEAST_SCALE`, or the denominator if that is less.  All
-    sums get equal noise, so the noise of an average grows as q^growth.
+    The factor is denominator / max(q, 1)^growth, rounded, and at least `LEAST_SCALE`, or the denominator if that is
+    less.  All sums get equal noise, so the noise of an average grows as q^growth.
     """
     falling = np.rint(denominator * np.maximum(np.arange(t), 1.0) ** -growth)
     return np.maximum(falling, min(LEAST_SCALE, denominator)).astype(np.int64)
@@ -409,7 +409,7 @@ class TensorWithMisfits(LinearFamily):
 class AverageMoment(LinearFamily):
     """The sum over rows of the mean over columns of T_degree(x_j): one number for all columns together.
 
-    It is measured if the noise is too large for a moment of each column.
+    This number is measured if the noise is too large for a moment of each column.
 
     Parameters
     ----------

@@ -252,7 +252,7 @@ def kernel_gap(t: int, *, nodes: int, sigma: float) -> float:
 def _tail(start: int, sigma: float) -> float:
     """Return the bound of `kernel_gap` on the summed sizes of a kernel's Chebyshev coefficients of degree >= ``start``.
 
-    It is 2 M r^-m summed over m, with M = exp((r - 1/r)^2 / 8 sigma^2), and the least of these over r.
+    The bound is 2 M r^-m summed over m, with M = exp((r - 1/r)^2 / 8 sigma^2), and the least of these over r.
     """
     logs = (_RADII - 1 / _RADII) ** 2 / (8 * sigma**2) + (1 - start) * np.log(_RADII) - np.log(_RADII - 1)
     return float(2 * np.exp(min(logs.min(), 700.0)))  # e^710 exceeds the range of floats

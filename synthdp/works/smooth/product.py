@@ -55,9 +55,10 @@ half and twice of it change errors of kernels of width 1 by 0 and +8.5 % (docs/b
 
 FINE = 0.02
 """Pairs, and moments up to a degree, are measured if their noise is small enough.  The noise stddev of an average, at
-most 1 in size, may be FINE * (2 / degree)^2.  A larger value measures finer moments under more noise.  Tuned: half and
-twice of it change errors of kernels of width .3 by +4.4 and -26.4 % on two tables.  On two others they change by +71.0
-and -15.7 %, and by +9.2 and +9.9 % for width 3 (docs/benchmarks/constants.md)."""
+most 1 in size, may be FINE * (2 / degree)^2.  Moments of a smooth density become smaller with their degree, so higher
+ones need less noise.  A larger value measures finer moments under more noise.  Tuned: half and twice of it change
+errors of kernels of width .3 by +4.4 and -26.4 % on two tables.  On two others they change by +71.0 and -15.7 %, and by
++9.2 and +9.9 % for width 3 (docs/benchmarks/constants.md)."""
 
 MEANS_SHARE = 0.8
 """Share of the budget for the columns' means if second moments are measured as a mean over columns.  A larger value makes
@@ -274,7 +275,7 @@ def _axis(name: str, column: Column) -> Axis:
 def _fine_cells(rows: float) -> int:
     """Return the number of cells per column on which the private table is read; rounding to their points is below the noise.
 
-    It is about the number of rows, from `LEAST_CELLS` to `CELLS`.
+    The number of cells is about the number of rows, from `LEAST_CELLS` to `CELLS`.
     """
     return min(CELLS, max(LEAST_CELLS, 1 << math.ceil(math.log2(rows))))
 
@@ -282,7 +283,7 @@ def _fine_cells(rows: float) -> int:
 def _enough(moments: int) -> int:
     """Return the default number of support points for a number of moments.
 
-    It is `CANDIDATES_PER_MOMENT` times the number, from `CANDIDATES` to `MOST_CANDIDATES`.
+    The default is `CANDIDATES_PER_MOMENT` times the number of moments, from `CANDIDATES` to `MOST_CANDIDATES`.
     """
     return min(MOST_CANDIDATES, max(CANDIDATES, CANDIDATES_PER_MOMENT * moments))
 

@@ -359,8 +359,8 @@ class TrigonometricSummary:
     def _noisy_norm(self, factors: Sequence[FloatArray], weights: FloatArray) -> FloatArray:
         """Return the squared norm of each query's coefficients, (queries,), each coefficient times its noise's growth.
 
-        It gives the noise of the answers.  A query is a weighted sum of products (terms) of one factor a column.  Growth
-        by the largest degree is a mixture of boxes of degrees, and in each box the sum factorises over columns.
+        The norm gives the noise of the answers.  A query is a weighted sum of products (terms) of one factor a column.
+        Growth by the largest degree is a mixture of boxes of degrees, and in each box the sum factorises over columns.
 
         Parameters
         ----------

@@ -58,7 +58,7 @@ def smooth_domain(schema: Schema, columns: tuple[str, ...], *, cells: int = CELL
 def scaled_points(axis: Axis) -> FloatArray:
     """Return each cell's position on [-1, 1], (cells,), with declared bounds at -1 and 1.
 
-    It is NaN for a cell without a point, such as missing values.
+    The position is NaN for a cell without a point, such as missing values.
 
     An axis' own points are the middles (2k + 1 - R) / R of equal cells, for R whole numbers or levels. Levels keep
     these points; whole numbers are moved so that the bounds lie at the ends.

@@ -211,8 +211,8 @@ def projection_rows(
 ) -> float:
     """Return how many rows bring SparseProject's error, as a fraction of the rows, down to ``alpha`` (corollary 4.12).
 
-    It does so with probability 1 - 2 ``beta``, as in `projection_alpha`, which is solved for n.  The number is not
-    rounded to a whole one.
+    The error is that small with probability 1 - 2 ``beta``, as in `projection_alpha`, which is solved for n.  The
+    number is not rounded to a whole one.
     """
     one = projection_alpha(rows=1, sparsity=sparsity, queries=queries, epsilon=epsilon, delta=delta, beta=beta)
     return one / alpha

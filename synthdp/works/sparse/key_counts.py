@@ -40,7 +40,7 @@ class SparseCounts:
     def of(cls, queries: Sequence[SparseQuery]) -> SparseCounts:
         """Return the statistic of some queries' totals; no row is read.
 
-        It holds the queries' values on every key where any is not zero, as one sparse matrix, and the exact
+        The statistic holds the queries' values on every key where any is not zero, as one sparse matrix, and the exact
         sensitivity.
 
         Raises
