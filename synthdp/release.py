@@ -175,7 +175,7 @@ class Release(Generic[OutputT_co]):
             Rows of each, drawn independently; default: the noisy estimate of the private table's.  More make intervals
             shorter.
         random_state
-            Seed of the sampling.  It never reaches noise.
+            Seed of the sampling.  The seed never reaches noise.
 
         Raises
         ------
@@ -208,8 +208,8 @@ class Release(Generic[OutputT_co]):
         Parameters
         ----------
         function
-            Function of one table.  It returns a number, a dict or pandas Series of numbers, a pair (estimates,
-            variances), a result of statsmodels, or a fitted linear model of scikit-learn.
+            Function of one table.  The function returns a number, a dict or pandas Series of numbers, a pair
+            (estimates, variances), a result of statsmodels, or a fitted linear model of scikit-learn.
         m
             Number of tables, >= 2; a standard error from 20 tables has a relative error of about 16 %.
         population
@@ -221,7 +221,7 @@ class Release(Generic[OutputT_co]):
         level
             Confidence level of the intervals, 0 < level < 1.
         random_state
-            Seed of the sampling.  It never reaches noise.
+            Seed of the sampling.  The seed never reaches noise.
 
         Returns
         -------

@@ -296,7 +296,8 @@ def cut_point_mass_errors(shares: Sparse, leaves: FineBinCounts, uneven: float) 
 
     All rows of such a bin may lie on one side of the cut.  With the noise these are up to 1.96 standard errors more
     than were counted.  The bound adds these worst cases in quadrature, times the estimated fraction of fine bins that
-    are one point mass.  It is a bound and no stddev, because conditions mostly name the values that many rows have.
+    are one point mass.  The result is a bound and no stddev, because conditions mostly name the values that many rows
+    have.
 
     Parameters
     ----------

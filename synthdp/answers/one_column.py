@@ -183,7 +183,7 @@ def _sum_variances(leaves: FineBinCounts, found: IntArray, share: FloatArray, ma
     """Return the error variances of counts that are sums of parts of fine bins, (masks,), in squared rows.
 
     The first term is the noise of the fine bins' counts.  The second is the chance by which a fine bin's rows fall into
-    the summed parts.  It is binomial, as rows of a fine bin are taken as independent.
+    the summed parts.  The chance is binomial, as rows of a fine bin are taken as independent.
 
     Parameters
     ----------

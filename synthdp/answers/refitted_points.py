@@ -249,7 +249,7 @@ def _fit(raked: Sequence[_Raked], weight: FloatArray, products: MomentTargets | 
 def _factors(table: _Raked, expected: AnyArray) -> AnyArray:
     """Return the factors of a table's cells, (cells, r), after a step of its potentials in place: `proportional_step`.
 
-    Weights of the points are multiplied by them.  They are up to a common scale, which the caller normalises.
+    Weights of the points are multiplied by the factors. Factors are up to a common scale, which the caller normalises.
     """
     offset = np.log(np.maximum(expected, _TINY) / table.ridge)
     target = table.target

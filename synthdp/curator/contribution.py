@@ -98,7 +98,8 @@ class Bounding:
     def digests(self, unit: RawColumn) -> AnyArray:
         """Return a 128-bit hash of each row's unit, (n, 2) uint64; zeros where the unit is missing.
 
-        Hashes let rows of one unit be compared and grouped without its name.  They are the first half of SHA-256.
+        Hashes let rows of one unit be compared and grouped without its name.  The digests are the first half of
+        SHA-256.
         """
         position: dict[str, int] = {}
         owner = _owners(unit, position)
@@ -117,8 +118,9 @@ class Bounding:
 def first_rows(unit: RawColumn, *, rows: int, seen: dict[object, int]) -> BoolArray:
     """Return an (n,) mask of the rows that are among the first ``rows`` rows of their unit, or have no unit.
 
-    ``seen`` holds the number of rows of each unit in earlier blocks, and is updated.  It bounds contributions where
-    values are not encoded yet, as for `kept_rows` they must be.  Removing one unit changes at most ``rows`` rows.
+    ``seen`` holds the number of rows of each unit in earlier blocks, and is updated.  This function bounds
+    contributions where values are not encoded yet, as for `kept_rows` they must be.  Removing one unit changes at most
+    ``rows`` rows.
     """
     return np.asarray(_places(unit, {}, seen)[1] < rows)
 

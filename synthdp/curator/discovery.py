@@ -340,7 +340,7 @@ def nothing_found(schema: Schema, why: str, takes: Callable[[Schema], bool]) -> 
 def _hidden(column: Column) -> Column:
     """Return a column without a finding, with placeholder values since its real values stay unknown.
 
-    They are the bounds 0 to 1, or a single label: the column's ``other``, else "other".
+    The placeholders are the bounds 0 to 1, or a single label: the column's ``other``, else "other".
     """
     if isinstance(column, Categorical):
         other = column.other or OTHERS[0]

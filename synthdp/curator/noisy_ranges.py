@@ -33,12 +33,12 @@ change the three-way error of three undeclared tables by +6.6 ± 4.4 and +1.3 ±
 """
 
 MANY = 0.07
-"""A fraction of a column's numbers that may not be clipped or moved.  A range is not cut if significantly more of them seem
-to lie outside.  It is cut to a point mass only if noise may hide more of them.  It is widened on weaker evidence
-(`UNLIKELY`) if more of them would be needed for significant evidence.  Rounding to a spacing that is wide for the range may
-move as many.  More clips and moves more numbers; less keeps wider ranges and more digits.  Tuned: before, it was .05, .07,
-.1 and .2 in four uses.  Half and twice of each change the three-way error of three undeclared tables by -.2 to +.4 %
-(docs/benchmarks/constants.md)."""
+"""A fraction of a column's numbers that may not be clipped or moved.  A range is not cut if significantly more of them
+seem to lie outside.  A range is cut to a point mass only if noise may hide more of them.  A range is widened on weaker
+evidence (`UNLIKELY`) if more of them would be needed for significant evidence.  Rounding to a spacing that is wide for
+the range may move as many.  More clips and moves more numbers; less keeps wider ranges and more digits.  Tuned: before,
+it was .05, .07, .1 and .2 in four uses.  Half and twice of each change the three-way error of three undeclared tables
+by -.2 to +.4 % (docs/benchmarks/constants.md)."""
 
 CLEAR = 1e-6
 """Probability that noise alone makes any empty bin of a histogram significant, or one of four bins next to significant
@@ -291,9 +291,9 @@ def narrowed(
     """Return a range without the outer bins that surely hold hardly any numbers.
 
     If the range may be more than `NARROW` times as wide as its numbers, it is cut to its filled bins and some
-    neighbours: as many on either side as are filled, or fewer if no histogram follows.  It is not if a bin outside is
-    significant.  Otherwise only ends that surely hold hardly any numbers are cut off.  Clipping numbers costs more than
-    keeping empty bins, which the one-way marginal finds with less noise.
+    neighbours: as many on either side as are filled, or fewer if no histogram follows.  The range is not cut if a bin
+    outside is significant.  Otherwise only ends that surely hold hardly any numbers are cut off.  Clipping numbers
+    costs more than keeping empty bins, which the one-way marginal finds with less noise.
 
     Parameters
     ----------
@@ -346,8 +346,8 @@ def spacing_bins(spacings: Sequence[Fraction], values: FloatArray) -> FloatArray
 def spacing_of(counts: NoisyCounts, spacings: Sequence[Fraction], *, width: float) -> Fraction | None:
     """Return the spacing to which a column's numbers are rounded; ``None`` if they keep all digits.
 
-    It is the finest spacing with a significant count.  If that is wide for the range, other numbers would move far.
-    Then it is the widest spacing such that at most the fraction `MANY` of the numbers needs a finer one, noise
+    The result is the finest spacing with a significant count.  If that is wide for the range, other numbers would move
+    far.  Then it is the widest spacing such that at most the fraction `MANY` of the numbers needs a finer one, noise
     included.  It is ``None`` if no count is significant, if no spacing will do, or if significantly many numbers are
     multiples of none.
 

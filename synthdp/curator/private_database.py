@@ -466,8 +466,8 @@ def _matches(above: AnyArray, below: AnyArray, named: BoolArray) -> IntArray:
 def _ranked(parent: IntArray, salt: AnyArray, values: Sequence[AnyArray], usable: AnyArray) -> IntArray:
     """Return the positions of the usable rows, grouped by parent, in a random-looking order within each parent.
 
-    A hash decides the order.  It depends on the person, the row's values and the number of equal rows before this row.
-    So no other person's rows change the order.  ``salt`` (n,) comes from the hash of each row's person.
+    A hash decides the order.  The hash depends on the person, the row's values and the number of equal rows before this
+    row.  So no other person's rows change the order.  ``salt`` (n,) comes from the hash of each row's person.
     """
     rows = np.flatnonzero(usable)
     parent, salt = parent[rows], salt[rows]

@@ -159,8 +159,8 @@ class SeriesRoom:
         Statistics that are sums over rows, and that `keep` stores, are asked again in every period up to ``last``.
         Other statistics are asked once, with less noise for the same share of the budget.
 
-        Costs at most ``mu`` times the cost of ``factor``, for the neighbouring relation of the terms.  It is checked
-        against the rest of the budget first.
+        Costs at most ``mu`` times the cost of ``factor``, for the neighbouring relation of the terms.  The cost is
+        checked against the rest of the budget first.
 
         Parameters
         ----------
@@ -229,8 +229,8 @@ class SeriesRoom:
         In the first period they may be any sums over rows.  In later periods they must be the statistics of the plan
         before.  The exact sums of these over earlier rows are stored, so earlier rows are not read.
 
-        Costs at most ``mu`` times the cost of ``factor``, for the neighbouring relation of the terms.  It is checked
-        against the rest of the budget first.
+        Costs at most ``mu`` times the cost of ``factor``, for the neighbouring relation of the terms.  The cost is
+        checked against the rest of the budget first.
 
         Parameters
         ----------

@@ -353,7 +353,7 @@ def _periods(name: str, column: Column, *, unique: bool, where: str) -> tuple[Or
 def columns_of_count(schema: DatabaseSchema, child: str) -> Column:
     """Return the column that holds the number of a child table's rows, or the set of periods with a row.
 
-    A set is a whole number with a bit for each period.  It is used if periods are unique and at most `MOST_PATTERN`.
+    A set is a whole number with a bit for each period.  A set is used if periods are unique and at most `MOST_PATTERN`.
     """
     relation = schema.relation_to(child)
     if relation is None:

@@ -75,8 +75,8 @@ def fit_histories(
 ) -> Histories:
     """Fit a model of persons to tables by iterative scaling on simulated persons, and return it.
 
-    Each sweep draws persons forwards.  It moves every conditional by the logarithm of the ratio of what a table should
-    be to what is expected, given the persons drawn.  Model and tables weigh rows alike, so that the weights bias
+    Each sweep draws persons forwards.  The sweep moves every conditional by the logarithm of the ratio of what a table
+    should be to what is expected, given the persons drawn.  Model and tables weigh rows alike, so that the weights bias
     nothing.  The result is the mean of the last sweeps' models.
 
     Parameters

@@ -37,10 +37,10 @@ BEYOND = 3.0
 many standard deviations of the noise.  A convention: noise alone exceeds it in .3 % of classes."""
 
 CLEAR = 2 * BEYOND
-"""A column's roundness is measured only if its fine bins of several values hold enough rows.  This is their least
-number of rows, in stddevs of the noise.  Derived: if half of the rows are at rounder numbers than in an even spread,
-the difference then exceeds `BEYOND`.  A column of 6 000 rows had 2 200 rows in such bins.  With 20 instead, it lost a
-third of its whole numbers in one release of three."""
+"""A column's roundness is measured only if its fine bins of several values hold enough rows.  This constant is their
+least number of rows, in stddevs of the noise.  Derived: if half of the rows are at rounder numbers than in an even
+spread, the difference then exceeds `BEYOND`.  A column of 6 000 rows had 2 200 rows in such bins.  With 20 instead, it
+lost a third of its whole numbers in one release of three."""
 
 STEPS, LEAST = 60, 1e-9
 """STEPS is the number of iterations in which the likelihoods of roundness classes are fitted.  LEAST is the floor that

@@ -330,7 +330,7 @@ def from_short(text: str, saved: Mapping[str, str]) -> dict[str, str]:
 def number_of(text: str, *, whole: bool = False) -> int | float:
     """Return the number in a typed text, with a decimal point or comma, or with grouped thousands.
 
-    A single group after a comma or a point may be decimals.  It counts as thousands if decimals are impossible
+    A single group after a comma or a point may be decimals.  The group counts as thousands if decimals are impossible
     (``whole``), or if it is three zeros after a comma.  Nobody writes such decimals.
 
     Raises

@@ -216,7 +216,7 @@ def _for_the_board(release: Any, table: Path, rows: int, about: dict[str, str], 
 def _judged(release: Any) -> Request:
     """Return "verdicts", [column, word, sentence] each, and "relations", two columns and a sentence each, of a release.
 
-    They are the significant relations; all are texts, which the page shows.
+    The relations are the significant ones; all are texts, which the page shows.
     """
     from synthdp.report.verdicts import judged
 

@@ -223,8 +223,8 @@ def _priced(
 ) -> Plan:
     """Return a plan completed by the cost of open columns: for a release, and for its refusal.
 
-    The cost of a release is the smallest of a few tried epsilons at which a fully declared schema is as accurate.  It
-    is the plan's own epsilon if none is.  ``refused`` holds epsilons spent by an early and a late refusal.
+    The cost of a release is the smallest of a few tried epsilons at which a fully declared schema is as accurate.  The
+    epsilon is the plan's own epsilon if none is.  ``refused`` holds epsilons spent by an early and a late refusal.
     """
     order, alike = min(2, found.columns), found.epsilon
     for part in PRICES:

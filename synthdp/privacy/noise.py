@@ -56,8 +56,9 @@ _SQUARES = 2**126
 A safety limit."""
 
 _SLACK = 1e-10
-"""Relative error that is added to tail probabilities, and subtracted from the argument of the normal tail.  It covers
-rounding of sums and of the normal tail in double precision, down to probabilities of 1e-300.  A numerical tolerance."""
+"""Relative error that is added to tail probabilities, and subtracted from the argument of the normal tail.  The slack
+covers rounding of sums and of the normal tail in double precision, down to probabilities of 1e-300.  A numerical
+tolerance."""
 
 _RANGES = 2**12
 """Up to this number of keys of one unit, each number of keys is bounded by itself; larger numbers are bounded in this many

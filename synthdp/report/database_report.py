@@ -348,8 +348,9 @@ def _stands_out(one: PersonTable, counts: FloatArray, stddev: float, tests: int)
 
 
 SURE = 5.0
-"""Standard deviations by which the count of equal values must exceed chance to be significant.  It is high because many
-columns are tested.  Less would report chance; more overlooks columns that repeat a little.  A tolerance."""
+"""Standard deviations by which the count of equal values must exceed chance to be significant.  The limit is high
+because many columns are tested.  Less would report chance; more overlooks columns that repeat a little.  A tolerance.
+"""
 
 
 def _more_alike(same: FloatArray, rows: FloatArray | None, stddev: float) -> bool:

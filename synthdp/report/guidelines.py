@@ -132,7 +132,7 @@ PUBLISHER = "To be stated by the publisher"
 """Text of a field that only the publisher can fill in."""
 
 VARIANTS = {PureDP: "Pure DP", ApproxDP: "Approximate DP", ZCDP: "Zero-concentrated DP", GaussianDP: "Custom"}
-"""The registry's name of each privacy definition.  It has none for Gaussian DP, hence "Custom"."""
+"""The registry's name of each privacy definition.  The registry has none for Gaussian DP, hence "Custom"."""
 
 EXACT = (
     "Noise is drawn as whole numbers from the operating system's entropy by OpenDP's exact samplers: no floating-point "

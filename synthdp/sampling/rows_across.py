@@ -331,7 +331,7 @@ class Obedience:
         """Return for each row the limit on its number within which all rows below it can satisfy the comparison, (rows,).
 
         A row below can satisfy it if its bin has a valid number.  The limit is an upper limit if ``smaller``, else a
-        lower limit.  It is infinite if the comparison binds no row below.
+        lower limit.  The limit is infinite if the comparison binds no row below.
         """
         below, above = (self.layout.position(place[0]) for place in (condition.below, condition.above))
         axis, cells = axis_at(self.layout, condition.below), self.cells(condition.below)

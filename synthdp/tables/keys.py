@@ -78,7 +78,7 @@ def overlap(records: object, *, columns: Sequence[str] | None = None) -> KeyList
 def check_key_types(schema: DatabaseSchema, sources: Mapping[str, Source]) -> None:
     """Raise DataError if a key holds numbers in one table and texts in another: no rows would join.
 
-    It looks at types only.
+    The check looks at types only.
 
     Raises
     ------

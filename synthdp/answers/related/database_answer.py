@@ -284,8 +284,8 @@ class DatabaseAsker:
     def _between(self, term: Term) -> float:
         """Return the fraction of a number's variance between the groups in which its pairs were measured.
 
-        The root of it is the part of a correlation that a model can show.  It is 1 if no pairs were measured, and for a
-        summary of child rows.
+        The root of it is the part of a correlation that a model can show.  The part is 1 if no pairs were measured, and
+        for a summary of child rows.
         """
         groupings = [
             one.table.grouping for one in self.known.measured

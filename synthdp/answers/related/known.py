@@ -191,8 +191,8 @@ def _over(table: PersonTable, measured: Layout, layout: Layout) -> PersonTable |
 def _strength(table: PersonTable, noisy: FloatArray, stddev: float) -> float:
     """Return the strength of a measured relation beyond margins and noise, in persons: a root mean square over cells.
 
-    Random relations of this strength stand for what a refit does not recover.  It is at most `STRONG` stddevs of noise,
-    which tables without margins get.
+    Random relations of this strength stand for what a refit does not recover.  The strength is at most `STRONG` stddevs
+    of noise, which tables without margins get.
     """
     if table.kind in (Kind.ONE, Kind.STAY, Kind.ALIKE):
         return STRONG * max(stddev, 1e-9)

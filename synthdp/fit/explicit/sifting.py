@@ -113,10 +113,10 @@ class Sifting:
 
     The dual max b'y − z subject to A'y <= z, |y| <= r has k + 1 columns and one row per support point; the weights are
     its row duals.  At most k + 1 rows are tight at a vertex.  So the solver starts from k + 1 rows spread over the
-    support.  It adds the most violated ones and drops slack ones while the objective falls (sifting: Bixby et al. 1992,
-    "Very large-scale linear programming", Operations Research 40).  Each round is one small CVXPY problem, solved by
-    HiGHS's dual simplex without presolve.  Every round's weights are feasible, and every round's ``y`` gives a lower
-    bound over all support points.  So an interrupted solve still returns weights with a valid gap.
+    support.  The solver adds the most violated rows and drops slack ones while the objective falls (sifting: Bixby et
+    al. 1992, "Very large-scale linear programming", Operations Research 40).  Each round is one small CVXPY problem,
+    solved by HiGHS's dual simplex without presolve.  Every round's weights are feasible, and every round's ``y`` gives
+    a lower bound over all support points.  So an interrupted solve still returns weights with a valid gap.
 
     The prior does not matter where nothing pulls towards it: an optimal vertex has at most k + 1 points.  Such a vertex
     fits the noise; `L1Program` is nearer to the truth.

@@ -17,10 +17,10 @@ import numpy as np
 from synthdp.arrays import MEAN_ABS, FloatArray, IntArray
 
 OF_MARGINS = 0.5
-"""Assumed squared error of a column's estimated rows, as a multiple of the noise variance of its raw counts.  It is below
-1 because estimates are smoothed.  A larger value lets noisy margins explain more of a score.  On Adult's columns at
-epsilon .1 it is .01 to 1.5, .3 in the median.  Tuned: half and twice of it change the three-way error of five tables by
-+.6 and +1.2 % (docs/benchmarks/constants.md)."""
+"""Assumed squared error of a column's estimated rows, as a multiple of the noise variance of its raw counts.  The
+multiple is below 1 because estimates are smoothed.  A larger value lets noisy margins explain more of a score.  On
+Adult's columns at epsilon .1 it is .01 to 1.5, .3 in the median.  Tuned: half and twice of it change the three-way
+error of five tables by +.6 and +1.2 % (docs/benchmarks/constants.md)."""
 
 DISTANCES = np.geomspace(0.003, 1.5, 36)
 """Grid of possible strengths of a relation, and of their means, each the mean of an exponential law; scores determine the
@@ -68,7 +68,7 @@ class EstimatedRelation(NamedTuple):
 def prior_of(order: int) -> FloatArray:
     """Return the prior of each fraction unrelated (`NONE`) and mean strength (`DISTANCES`), (shares, sizes), sum 1.
 
-    The prior is for candidates of ``order`` columns, 2 or 3.  It prefers no fraction.  All scores together update it.
+    The prior is for candidates of ``order`` columns, 2 or 3.  No fraction is preferred.  All scores together update it.
     """
     sizes = np.exp(-0.5 * (np.log(DISTANCES / TYPICAL[order]) / SPREAD) ** 2)
     both = np.outer(np.gradient(NONE), sizes)
@@ -194,7 +194,8 @@ def variance_of_margin(group: IntArray, first_bin: IntArray, stddev: float, rows
     """Return the error variance of a column's estimated rows per coarse bin, (coarse bins,), in squared rows.
 
     The variance is `OF_MARGINS` times the summed noise variance of the bins.  It is capped at `OF_MARGINS` times the
-    squared rows in the coarse bin, which count as at least 1.  It determines how much of a score noisy margins explain.
+    squared rows in the coarse bin, which count as at least 1.  The variance determines how much of a score noisy
+    margins explain.
 
     Parameters
     ----------

@@ -98,10 +98,10 @@ def optimum(
     Let v_S be the noise variance in a cell of the effect of S before centring.  The variance of the table of A, summed
     over its cells, is a sum over the subsets S of A. Its term is v_S, times n_j - 1 for each j in S, times 1 / n_j for
     each j of A outside S. Measuring the effect costs c_S / v_S of mu^2, where c_S is its squared sensitivity.  A
-    weighted sum of total variances is a sum of b_S v_S. It is least for v_S proportional to sqrt(c_S / b_S) (Lagrange).
-    Earlier precision is deducted, down to the fraction `LEAST_PART`.  The weights are iterated so that the sum of the
-    tables' total variation distances is least, not of their variances.  A table's distance is proportional to the square
-    root of its cells times its total variance.
+    weighted sum of total variances is a sum of b_S v_S. The sum is least for v_S proportional to sqrt(c_S / b_S)
+    (Lagrange).  Earlier precision is deducted, down to the fraction `LEAST_PART`.  The weights are iterated so that the
+    sum of the tables' total variation distances is least, not of their variances.  A table's distance is proportional
+    to the square root of its cells times its total variance.
 
     Parameters
     ----------

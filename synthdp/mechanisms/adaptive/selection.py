@@ -22,10 +22,11 @@ from synthdp.mechanisms.adaptive.energies import EstimatedRelation
 from synthdp.mechanisms.allocation import BudgetAllocation
 
 SHOWN = 0.7
-"""Assumed reduction of a pair's error, in rows, for each row of distance that its table over merged bins removes.  It is
-below 1 as nothing changes within merged bins.  A smaller value measures fewer pairs over merged bins.  Exact tables of
-merged groups leave .3 to .5 of a pair's distance, in the median, on Adult and hmeq at epsilon .1 to 10.  Tuned: half and
-twice of it change the three-way error of five tables by +.7 and +.3 % (docs/benchmarks/constants.md)."""
+"""Assumed reduction of a pair's error, in rows, for each row of distance that its table over merged bins removes.  The
+factor is below 1 as nothing changes within merged bins.  A smaller value measures fewer pairs over merged bins.  Exact
+tables of merged groups leave .3 to .5 of a pair's distance, in the median, on Adult and hmeq at epsilon .1 to 10.
+Tuned: half and twice of it change the three-way error of five tables by +.7 and +.3 % (docs/benchmarks/constants.md).
+"""
 
 DIVISIONS, LEAST_TOLD = 20, 0.02
 """Iterations in which a budget is divided among candidates or, in the optimal plan, effects, each by the slopes at the

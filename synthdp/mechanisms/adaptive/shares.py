@@ -31,11 +31,11 @@ The one-ways are then so accurate that the pair's margins would hardly improve t
 measured, which improve the one-ways too."""
 
 SCREEN = 0.1
-"""Fraction of a budget for finding out which relations are strong.  It is the fraction of a round's budget for the scores of
-candidate tables, unless these would be noisier than `score_noise`.  It is the most of the remaining budget for products of
-all pairs, and again for the strongest products.  A larger one chooses tables better, and measures them worse.  Tuned: half
-and twice of it change the three-way error of five tables by +.6 and +.4 % for scores.
-For products they change it by +.4 and -.1 % (docs/benchmarks/constants.md)."""
+"""Fraction of a budget for finding out which relations are strong.  Scores of candidate tables cost this fraction of a
+round's budget, unless they would be noisier than `score_noise`. Products of all pairs cost at most this fraction of the
+remaining budget, and the strongest products as much again.  A larger one chooses tables better, and measures them
+worse.  Tuned: half and twice of it change the three-way error of five tables by +.6 and +.4 % for scores.  For products
+they change it by +.4 and -.1 % (docs/benchmarks/constants.md)."""
 
 MOST_SCREEN, LOUDEST_SCORE = 0.2, 0.3
 """The largest share of a round that screening costs; and the largest stddev of a score, as a fraction of the rows, at which

@@ -376,8 +376,8 @@ def _classes(column: AttributeColumn) -> Axis | None:
 def _unknown(known: OneWay, parts: FloatArray) -> float:
     """Return the weight, in persons, of the fine bins that hold several values, some of them round.
 
-    The digit preference within such bins is unknown.  It is measured only if this weight is far above the noise.
-    ``parts`` are the fractions of each fine bin's values in the classes of round numbers.
+    The digit preference within such bins is unknown.  The preference is measured only if this weight is far above the
+    noise.  ``parts`` are the fractions of each fine bin's values in the classes of round numbers.
     """
     return float(known.weights @ ((known.axis.width > 1) & parts.any(axis=1)))
 

@@ -181,8 +181,9 @@ Tuned: half and twice of it change the error of pairs of a row's columns of two 
 
 
 CLEARLY = 2.0
-"""A relation is measured again with more budget if its squared distance from the model is large.  It must be this many
-standard deviations above the mean of noise alone.  A larger value spends on fewer, stronger relations.  A convention.
+"""A relation is measured again with more budget if its squared distance from the model is large.  The squared distance
+must be this many standard deviations above the mean of noise alone.  A larger value spends on fewer, stronger
+relations.  A convention.
 """
 
 LOST = 0.2
@@ -193,9 +194,9 @@ of three more panels (docs/benchmarks/constants.md)."""
 
 UNRELATED = 0.25
 """Quantile of the gains of tables that share an axis which estimates the error of that axis alone.  Fewer than 1 /
-UNRELATED tables have no such quantile.  It is low because in panels most tables show a relation, so their median would be
-one.  Tuned on insurer and STAR: half and twice of it change the error of pairs of a row's columns of nlswork and
-randhie by +2.1 and -.5 % (docs/benchmarks/constants.md)."""
+UNRELATED tables have no such quantile.  The quantile is low because in panels most tables show a relation, so their
+median would be one.  Tuned on insurer and STAR: half and twice of it change the error of pairs of a row's columns of
+nlswork and randhie by +2.1 and -.5 % (docs/benchmarks/constants.md)."""
 
 
 def beyond_shared(gains: FloatArray, tables: Sequence[PersonTable], counts: Mapping[int, str]) -> FloatArray:
@@ -203,8 +204,8 @@ def beyond_shared(gains: FloatArray, tables: Sequence[PersonTable], counts: Mapp
 
     For example, the model does not know that short policies have few claims.  Then all tables of a policy's length and
     an attribute of its claims have the same error.  Only the table of its length and its number of claims repairs it.
-    Some pairs are always unrelated, so a low quantile of the gains of such tables estimates the shared part.  It is
-    subtracted from each, and added to the table that repairs it.
+    Some pairs are always unrelated, so a low quantile of the gains of such tables estimates the shared part.  The
+    shared part is subtracted from each, and added to the table that repairs it.
 
     Parameters
     ----------

@@ -670,8 +670,8 @@ def one_way_tables(layout: Layout) -> tuple[list[PersonTable], list[float]]:
     """Return the first tables that are measured and the budget share of each.
 
     The tables are unusual persons, then columns over all periods, then all attributes, by group of periods where
-    `one_way` says so.  A column is counted over all periods only if a sum over groups of periods would be noisier.  It
-    would not be where each of m rows counts 1/sqrt(m) (`PersonTable.even`).
+    `one_way` says so.  A column is counted over all periods only if a sum over groups of periods would be noisier.  A
+    sum is not noisier where each of m rows counts 1/sqrt(m) (`PersonTable.even`).
 
     Shares are of the whole budget.  Within numbers of the root's child rows, and within other attributes, they grow
     with the cube root of a table's cells.
