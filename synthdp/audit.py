@@ -41,8 +41,8 @@ CUTS = 101
 of the pilot runs between them."""
 
 MOST_SIMULATED = 1_000_000
-"""Runs up to which `least_runs` tries the bound itself.  Beyond them the number is computed without the pilot, which then
-hardly matters.  A safety limit of time."""
+"""Runs up to which `least_runs` tries the bound itself.  Beyond them the number is computed by a formula without the
+rounding of the runs that choose the event, which then hardly matters.  A safety limit of time."""
 
 CountBound: TypeAlias = Callable[..., float]
 """A function from counts of an event to a bound on epsilon: `epsilon_bound` or `gaussian_bound`."""

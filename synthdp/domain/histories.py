@@ -213,7 +213,7 @@ class Layout:
         return replace(self, cells={**self.cells, **cells})
 
     def position(self, name: str) -> int:
-        """Return the position of a table."""
+        """Return the position of a table in the schema, from 0."""
         return self.schema.names.index(name)
 
     def children(self, table: int) -> tuple[int, ...]:
