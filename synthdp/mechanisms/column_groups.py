@@ -26,9 +26,10 @@ three-way error of five tables by +1.1 and +.6 %; of KAPPA_OF_WIDE the error of 
 
 ATOM_SHARE = 0.3
 """A single value may get a coarse bin of its own if it holds this fraction of its bin in the first histogram.  So
-point masses are kept.  A smaller value keeps smaller point masses, at the cost of more coarse bins.  Tuned: half
-and twice of it change the three-way error of five tables by -.1 and -.2 % (docs/benchmarks/constants.md).
-"""
+point masses are kept.  In tables of persons a bin of a number is a group by itself if it holds this fraction of the persons.
+A smaller value keeps smaller point masses, at the cost of more bins.  Tuned: half and twice of it change the three-way error
+of five tables by -.1 and -.2 %.  For groups they change the error of pairs of a row's columns of two panels by -2.8 and
++.1 % (docs/benchmarks/constants.md)."""
 
 
 def group_target(total: float, pair_stddev: float, *, wide: bool = False) -> float:

@@ -17,13 +17,13 @@ from synthdp.checks import whole
 from synthdp.curator import forecast_tables
 from synthdp.domain.histories import Layout
 from synthdp.errors import ParameterError
+from synthdp.mechanisms.adaptive.shares import SCREEN
 from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.preflight import account_budget, discovery_part
 from synthdp.mechanisms.related.asked_tables import person_tables
 from synthdp.mechanisms.related.related_tables import (
     CHOSEN,
     ONE_WAYS,
-    SCREENING,
     STAYS,
     RelatedTables,
     check_tables,
@@ -199,8 +199,8 @@ def plan_database(
     # the number of persons is a sum of two counts: of persons with one row in the root table, and with several
     persons_stddev = float(stddevs[0]) * math.sqrt(2)
     left = 1 - sum(shares)
-    stays = left * STAYS / (STAYS + SCREENING + CHOSEN)
-    scores = min(SCREENING, (left - stays) / 2)
+    stays = left * STAYS / (STAYS + SCREEN + CHOSEN)
+    scores = min(SCREEN, (left - stays) / 2)
     stages = {"one-way tables": sum(shares), "what stays": stays, "screening": scores}
     stages["tables of two"] = left - stays - scores
     discovery = {"discovery": spent} if opened else {}

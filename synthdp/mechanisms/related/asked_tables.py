@@ -18,15 +18,10 @@ from synthdp.domain.histories import Layout
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.merging import MERGED
 from synthdp.mechanisms.allocation import BudgetAllocation
+from synthdp.mechanisms.column_groups import ATOM_SHARE
 from synthdp.mechanisms.column_rounding import BEYOND
 from synthdp.queries.person_tables import RANKS, Grouping, PersonTable, PersonTables
 from synthdp.queries.persons import whole_of_table
-
-HEAVY = 0.3
-"""A bin of an ordered column that holds more than this fraction of the persons becomes a group by itself in tables. A
-smaller value keeps smaller point masses apart, and leaves fewer groups for the rest.  Tuned: half and twice of it
-change the error of pairs of a row's columns of two panels by -2.8 and +.1 % (docs/benchmarks/constants.md).
-"""
 
 COUNT_ENDS = (1, 2, 3, 5, 8, 11)
 """Upper ends of the groups into which a person's number of rows is merged for tables: 1, 2, 3, up to 5, and so on. No
@@ -100,7 +95,7 @@ def grouping_of(axis: Axis, counts: FloatArray, stddev: float, *, groups: int, n
         return Grouping(name, _levels(counts.sum(axis=0), stddev * np.sqrt(len(counts)), axis))
     inside = counts[:, :regular]
     total = inside.sum(axis=0)
-    heavy = total > HEAVY * total.sum()
+    heavy = total > ATOM_SHARE * total.sum()
     if heavy.any():
         inside = total[None]
     found = np.vstack([_by_rank(row, groups, heavy) for row in inside])

@@ -24,6 +24,7 @@ from synthdp.errors import ParameterError
 from synthdp.fit.history_scaling import LAST, Key, Target, fit_histories
 from synthdp.fit.person_shrinkage import shrunk, towards
 from synthdp.measurements import Measurements
+from synthdp.mechanisms.adaptive.shares import SCREEN
 from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.column_histograms import one_way_share
 from synthdp.mechanisms.mechanism import HasPrivacyCost
@@ -78,10 +79,10 @@ from synthdp.sampling.database_model import DatabaseModel, format_of_database
 from synthdp.sampling.possible_rules import check_rules
 from synthdp.schema.database import DatabaseSchema
 
-UNUSUAL, COUNTS, ONE_WAYS, STAYS, SCREENING, CHOSEN = 0.01, 0.06, 0.2, 0.3, 0.1, 0.33
-"""Shares of the budget for six steps: unusual persons (no root row or several), numbers of child rows, one-way tables.
-Then each attribute against itself in another row, scores of other tables, and tables chosen by score.  More for one of
-them makes its tables better and the others noisier.  Tuned: swept in docs/benchmarks/constants.md."""
+UNUSUAL, COUNTS, ONE_WAYS, STAYS, CHOSEN = 0.01, 0.06, 0.2, 0.3, 0.33
+"""Shares of the budget for five steps: unusual persons (no root row or several), numbers of child rows, one-way tables.
+Then each attribute against itself in another row, and tables chosen by score.  Scores of other tables get `SCREEN`.  More
+for one of them makes its tables better and the others noisier.  Tuned: swept in docs/benchmarks/constants.md."""
 
 MOST_ONE_WAYS, LESS = 0.4, 0.18
 """Largest share of the budget for one-way tables, where noise is large for so few persons; and by how much it is less than a
@@ -227,14 +228,14 @@ class RelatedTables(HasPrivacyCost):
         stays = always(known.layout, known.groupings)
         if stays:
             self._tell("what stays")
-            share = STAYS * known.left.share / (STAYS + SCREENING + CHOSEN)
+            share = STAYS * known.left.share / (STAYS + SCREEN + CHOSEN)
             known = self._stays(account, known, stays, rng, share=share)
             yield known
             known = self._fit(known, rng, sweeps=self.sweeps[0], last=0)
         others = candidates(known.layout, known.groupings)
         if others:
             self._tell("screening")
-            share = min(SCREENING, known.left.share / 2)
+            share = min(SCREEN, known.left.share / 2)
             wished = relations_wished(layout.schema, self.workload, self.target)
             persons = self._persons(known, rng)
             chosen, gains, known = _screened(

@@ -24,11 +24,14 @@ FEW_THREES = 8
 """Number of three-attribute tables among which the remaining budget is assumed to be divided when their noise is compared
 with their gain.  With a larger value, only releases of more persons have such tables.  A convention."""
 
-MOST_THREES, MOST_OF_ONE = 80, 12
-"""Most tables of three attributes that are scored in all (MOST_THREES), and for one attribute (MOST_OF_ONE).  Each
-table makes all scores noisier, and one attribute with many strong pairs would leave no room for others.  Tuned: half
-and twice of MOST_THREES change the error of pairs of a row's columns of a panel of 6 127 persons by -7.2 and 0 %; of
-MOST_OF_ONE by -1.7 and -4.1 % (docs/benchmarks/constants.md)."""
+MOST_THREES = 80
+"""Most tables of three attributes that are scored.  A safety limit of time and of the noise of scores.  Half and twice of it
+change the error of pairs of a row's columns of 6 127 persons by -7.2 +- 6.4 and 0 %."""
+
+MOST_OF_ONE = 12
+"""Most tables of three attributes that are scored for one attribute.  One attribute with many strong pairs would leave no
+room for others.  Tuned: half and twice of it change the error of pairs of a row's columns of 6 127 persons by -1.7 and
+-4.1 % (docs/benchmarks/constants.md)."""
 
 THREES_WORTH = 0.05
 """A table of three attributes is considered only if its mean absolute noise, summed over cells, is at most this
