@@ -22,15 +22,9 @@ from synthdp.domain.refinement import axis_of_roundness
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.column_tree import OneWay
+from synthdp.privacy.budget import COUNT_SHARE
 from synthdp.queries.contingency import project_to_simplex
 from synthdp.queries.marginals import one_ways
-
-SHARE, MOST_SHARE, PART_OF_LEFT = 0.0025, 0.02, 0.1
-"""Shares of the whole budget for measuring how round numbers are: SHARE for each column, and at most MOST_SHARE for
-all columns.  PART_OF_LEFT is the largest fraction of the remaining budget for all columns.  More budget reveals
-the rounding of columns with fewer rows, at the cost of all relations.  Tuned: `SHARE`: +.1 and 0 %; `MOST_SHARE`:
-+.1 and -.2 % of the three-way error of five tables, with half and twice (docs/benchmarks/constants.md).
-"""
 
 BEYOND = 3.0
 """A class of round numbers counts as over- or underfilled if its count is far from an even spread: by more than this
@@ -52,8 +46,8 @@ def measure_roundness(
 ) -> tuple[tuple[OneWay, ...], BudgetAllocation, tuple[Measurements, ...]]:
     """Measure how many numbers of each column are round (whole, tens, thousands), if noise is small enough to show it.
 
-    Costs at most `MOST_SHARE` of the whole budget, for the curator's neighbours.  If noise hides the roundness of every
-    column, it costs nothing.
+    Costs at most `COUNT_SHARE` of the remaining budget, in equal parts for all columns, for the curator's neighbours.
+    If noise hides the roundness of every column, it costs nothing.
 
     Parameters
     ----------
@@ -74,7 +68,7 @@ def measure_roundness(
     unknown = {
         j: float(columns[j].weights @ ((columns[j].axis.width > 1) & part.any(axis=1))) for j, part in parts.items()
     }
-    each = min(SHARE, MOST_SHARE / len(columns), PART_OF_LEFT * budget.share / len(columns))
+    each = COUNT_SHARE * budget.share / len(columns)
     if each <= 0:
         return tuple(columns), budget, ()
     asked = [j for j in classes if unknown[j] >= CLEAR * budget.table_stddev(each)]

@@ -37,11 +37,6 @@ counts of places more accurate, and other relations less.  Tuned by `benchmarks/
 change the errors of tables of places of another table by +1.0 and -.8 %; of pairs by 0 and +.4 %
 (docs/benchmarks/constants.md)."""
 
-UPPER_SHARE = 0.04
-"""Fraction of `PLACES_SHARE` that goes to each step of the hierarchy above the finest.  There places are few and have
-many rows each.  A larger fraction makes large places more accurate, and the finest less.  Tuned: half and twice of it
-change the errors of tables of places by +.4 and -.2 % (docs/benchmarks/constants.md)."""
-
 
 def check_places(name: str, schema: Schema) -> None:
     """Raise an error if the column named as ``places`` cannot be one.
@@ -87,7 +82,8 @@ def measure_places(
     """Measure the tables of places by every other column, at each step of the places' hierarchy.
 
     Costs the fraction `PLACES_SHARE` of the remaining budget, for the curator's neighbours.  If no pair with the column
-    of places has weight and few enough cells, it costs nothing.
+    of places has weight and few enough cells, it costs nothing.  The steps share it so that the noise, summed over the
+    places of all steps, is least.
 
     Parameters
     ----------
@@ -109,13 +105,13 @@ def measure_places(
     if not pairs:
         return known
     margins = known.margins
-    upper = UPPER_SHARE * share
-    for number, groups in enumerate(steps):
+    of_steps = known.left.shares_of_least_noise(share, [int(groups.max()) + 1 for groups in steps])
+    for number, (groups, of_step) in enumerate(zip(steps, of_steps, strict=True)):
         finest = number == len(steps) - 1
         axes = known.domain.axes
         domain = known.domain if finest else Domain((*axes[:place], axes[place].merged(groups), *axes[place + 1 :]))
         weights = [workload.weight(pair) * table_size(domain.shape, pair) for pair in pairs]
-        shares = known.left.shares_of_least_noise(share - upper * (len(steps) - 1) if finest else upper, weights)
+        shares = known.left.shares_of_least_noise(of_step, weights)
         known, tables = measure_each(
             known, account, domain, dict(zip(pairs, shares, strict=True)), step=f"places, step {number + 1}"
         )

@@ -22,13 +22,6 @@ from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.queries.contingency import NoisyTable, Shape, project_to_simplex
 from synthdp.randomness import Generator
 
-EXPLAINED = 1.25
-"""Largest L1 distance of a table from the junction tree that noise nearly explains, as a multiple of the mean distance
-that noise alone makes.  A table outside of the tree is left out of the fit up to this distance.  A larger value leaves
-out weaker relations.  A smaller one fits noise and takes longer.  Tuned: half and twice of it change no release of seven
-tables (docs/benchmarks/constants.md)."""
-
-
 LEAST_EFFECTIVE = 0.05
 """Least effective sample size of the fitted weighted rows, as a fraction of their number.  With less, few rows carry
 most of the weight, and half of the tables outside of the tree are dropped before the next try.  A numerical tolerance.
@@ -137,12 +130,11 @@ def effective_rows(distribution: Explicit) -> float:
 def _beyond_noise(model: Graphical, table: NoisyTable, total: float) -> float:
     """Return the L1 distance, in rows, of a noisy table from the model, less the mean distance that noise makes.
 
-    The result is 0 if the distance is at most `EXPLAINED` times the noise's mean distance.  Tables outside of the
-    junction tree are fitted too if it is above 0, the largest first.
+    Tables outside of the junction tree are fitted too if the result is above 0, the largest first.
     """
     distance = float(np.abs(table.counts - model.marginal(table.clique) * total).sum())
     noise = MEAN_ABS * table.stddev * table.counts.size
-    return distance - noise if distance > EXPLAINED * noise else 0.0
+    return distance - noise
 
 
 def _in_domain_tables(known: Knowledge, columns: Clique, tables: list[NoisyTable]) -> list[NoisyTable]:

@@ -19,6 +19,7 @@ from synthdp.distribution.junction_tree import TreePlanner
 from synthdp.domain.domain import Domain
 from synthdp.fit.proportional_step import best_ridge
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
+from synthdp.mechanisms.adaptive.merging import MERGED
 from synthdp.mechanisms.adaptive.screening import DENOMINATOR, MAX_PAIR_CELLS
 from synthdp.mechanisms.adaptive.shares import screening_part
 from synthdp.mechanisms.allocation import BudgetAllocation
@@ -31,11 +32,6 @@ from synthdp.queries.marginals import Marginals
 SCREENED_CELLS = 3000
 """Most screening bins of all columns together, not counting the first of each column.  A safety limit of time, which
 grows with the square of this number."""
-
-MOST_BUCKETS = 8
-"""Most screening bins into which a column's coarse bins are merged when all pairs of a wide table are scored.  More bins
-show finer relations, but chance and noise make larger distances over more cells.  Tuned: half and twice of it change the
-three-way error of a table of 150 columns by +.1 and 0 % (docs/benchmarks/constants.md)."""
 
 CANDIDATES = 24
 """Most pairs per column, on average, that are considered for measuring: the pairs with the best scores.  A safety limit
@@ -101,7 +97,7 @@ def screening_queries(known: Knowledge, columns: Sequence[int], margins: Sequenc
 
     Screening bins merge a column's coarse bins, so that cells are well filled.
     """
-    most = int(np.clip(1 + SCREENED_CELLS // len(columns), 2, MOST_BUCKETS))
+    most = int(np.clip(1 + SCREENED_CELLS // len(columns), 2, MERGED))
     axes, expected = [], []
     for j in columns:
         axis, margin = known.domain.axes[j], margins[j]

@@ -15,10 +15,10 @@ from synthdp.domain.domain import Domain
 
 MERGED = 6
 """Most merged bins of a column in tables of weakly related pairs, so that tables have fewer cells against the same noise.
-Also the most groups of a numeric column in tables of three attributes of persons, and the least such limit in tables of
-two.  Tuned: further levels, of four and of three merged bins, measured more pairs and left less budget to strong relations
-(docs/benchmarks/planner.md).  In tables of persons half and twice of it change the error of pairs of a row's columns by
--2.6 and +.4 %, over two panels (docs/benchmarks/constants.md)."""
+All pairs of a wide table are scored over as many bins.  Also the most groups of a numeric column in tables of three
+attributes of persons, and the least such limit in tables of two.  Tuned: further levels, of four and of three merged bins,
+measured more pairs and left less budget to strong relations (docs/benchmarks/planner.md).  For persons half and twice of it
+change the error of pairs of a row's columns by -2.6 and +.4 %, over two panels (docs/benchmarks/constants.md)."""
 
 
 def merged_domain(domain: Domain, margins: Sequence[FloatArray]) -> Domain:

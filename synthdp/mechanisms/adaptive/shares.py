@@ -37,11 +37,13 @@ remaining budget, and the strongest products as much again.  A larger one choose
 worse.  Tuned: half and twice of it change the three-way error of five tables by +.6 and +.4 % for scores.  For products
 they change it by +.4 and -.1 % (docs/benchmarks/constants.md)."""
 
-MOST_SCREEN, LOUDEST_SCORE = 0.2, 0.3
-"""The largest share of a round that screening costs; and the largest stddev of a score, as a fraction of the rows, at which
-pairs are screened at all: few pairs score above .5 without noise, so beyond it noise alone would choose.  A larger first one
-spends more on scores, and less on tables.  Tuned: half and twice of MOST_SCREEN change the three-way error of five tables
-by +1.1 and +.5 %; of LOUDEST_SCORE by -.1 and 0 % (docs/benchmarks/constants.md)."""
+MOST_SCREEN = 0.2
+"""The largest share of a round that screening costs.  A larger one spends more on scores, and less on tables.  Tuned: half
+and twice of it change the three-way error of five tables by +1.1 and +.5 % (docs/benchmarks/constants.md)."""
+
+LOUDEST_SCORE = 2 * TYPICAL[2]
+"""Largest stddev of a score, as a fraction of the rows, at which pairs are screened at all.  Derived: beyond it noise alone
+is louder than twice a typical relation, and would choose."""
 
 
 def rounds_of(

@@ -24,10 +24,11 @@ from synthdp.fit.smoothing import estimated
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.column_histograms import OneWayTree
-from synthdp.mechanisms.column_rounding import CLEAR, SHARE, parts_in_classes, rounded
+from synthdp.mechanisms.column_rounding import CLEAR, parts_in_classes, rounded
 from synthdp.mechanisms.column_tree import ColumnTree, OneWay
 from synthdp.mechanisms.related.asked_tables import measure
 from synthdp.mechanisms.related.choosing import Attribute, cells_of
+from synthdp.privacy.budget import COUNT_SHARE
 from synthdp.queries.person_tables import Kind, PersonTable
 from synthdp.queries.persons import mean_by_precision
 
@@ -40,12 +41,6 @@ MOST_DEEP = 0.1
 """Largest share of the budget for splitting bins, all columns and levels together.  More finds more single values and
 leaves less for relations.  Tuned with the shares of `related_tables`: half and twice of it change the error of pairs of
 a row's columns of two more panels by -1.9 and +.6 % (docs/benchmarks/constants.md)."""
-
-MOST_ROUND = 0.02
-"""Largest share of the budget for measuring digit preference, all columns together; the same as for a single table.
-More shows the rounding of rarer columns and leaves less for relations.  Tuned: half and twice of it change the error of
-pairs of a row's columns of two panels by +3.2 and +.1 % (docs/benchmarks/constants.md).
-"""
 
 LOUD = 4.0
 """Least number of persons in a model bin, in standard deviations of the noise of a split, so that no bin is noise
@@ -308,7 +303,7 @@ def round_columns(
 ) -> tuple[tuple[AttributeColumn, ...], BudgetAllocation, tuple[Measurements, ...]]:
     """Measure the digit preference of columns of numbers, where it can exceed the noise.
 
-    See `synthdp.mechanisms.column_rounding`.  Costs at most `MOST_ROUND` of the whole budget, for the curator's
+    See `synthdp.mechanisms.column_rounding`.  Costs at most `COUNT_SHARE` of the whole budget, for the curator's
     neighbouring relation, and nothing if no column is measured.
 
     Parameters
@@ -321,7 +316,7 @@ def round_columns(
     The columns with the likelihood of each class of round numbers, what is left of the budget, and the noisy answers.
     """
     classes = {j: axis for j, one in enumerate(columns) if (axis := _classes(one))}
-    share = min(SHARE, MOST_ROUND / max(1, len(columns)))
+    share = COUNT_SHARE / max(1, len(columns))
     noise = budget.table_stddev(share)
     parts = {j: parts_in_classes(columns[j].known, axis) for j, axis in classes.items()}
     asked = [j for j, part in parts.items() if _unknown(columns[j].known, part) >= CLEAR * noise]

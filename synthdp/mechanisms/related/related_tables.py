@@ -525,7 +525,7 @@ class _Known:
 def _with_leaves(account: Curator, known: _Known, columns: Sequence[AttributeColumn]) -> _Known:
     """Split heavy bins of numbers, and measure digit preference; return the state with the finer columns.
 
-    Costs at most `MOST_DEEP` and `MOST_ROUND` of the whole budget.
+    Costs at most `MOST_DEEP` and `COUNT_SHARE` of the whole budget.
     """
     standard = known.layout
     columns, left, deep = split_columns(account, standard, columns, known.left)
