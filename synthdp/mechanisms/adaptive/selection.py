@@ -29,8 +29,9 @@ Tuned: half and twice of it change the three-way error of five tables by +.7 and
 """
 
 DIVISIONS, LEAST_TOLD = 20, 0.02
-"""Iterations in which a budget is divided among candidates or, in the optimal plan, effects, each by the slopes at the
-shares before; and the fraction of the variance that an answer must explain in some cell.  Tolerances."""
+"""DIVISIONS is the number of iterations in which a budget is divided among candidates, or among effects in the optimal
+plan. Each iteration uses the slopes at the shares before. LEAST_TOLD is a part of the variance of a noisy count: a
+candidate gets no budget if in every cell the part that is no noise is less. Tolerances."""
 
 MAX_TRIPLES = 3000
 """Tables of three columns are candidates if there are at most this many.  A safety limit of time."""
