@@ -283,38 +283,45 @@ A numerical tolerance: a smaller step is more exact, but rounds more."""
 
 
 def raked(table: FloatArray, margins: list[FloatArray]) -> FloatArray:
-    """Return a table, (m, n), whose rows and columns are rescaled in turn to given margins, by `SWEEPS` iterations.
+    """Return tables, (..., m, n), whose rows and columns are rescaled in turn to given margins, by `SWEEPS` iterations.
 
-    ``margins`` are the sums of its rows, (m,), and of its columns, (n,).
+    ``margins`` are the sums of their rows, (m,), and of their columns, (n,).
     """
     for _ in range(SWEEPS):
-        table = table * (margins[0] / np.maximum(table.sum(axis=1), 1e-12))[:, None]
-        table *= (margins[1] / np.maximum(table.sum(axis=0), 1e-12))[None]
+        table = table * (margins[0] / np.maximum(table.sum(axis=-1), 1e-12))[..., None]
+        table *= (margins[1] / np.maximum(table.sum(axis=-2), 1e-12))[..., None, :]
     return np.asarray(table, np.float64)
 
 
 def features(shape: tuple[int, ...], ordered: tuple[int, int], *, same: bool) -> list[FloatArray]:
-    """Return the patterns that a log-table of two numbers may have beyond its margins, (m, n) each, likeliest first.
+    """Return the patterns that a log-table may have beyond its margins, (patterns, m, n) each, likeliest first.
 
-    The patterns are linear-by-linear association, closeness, equality (if ``same``), and special values with each
-    other.  ``ordered`` is the number of groups of each axis that are numbers.  The list is empty if either is below
+    Between two numbers the patterns are linear-by-linear association, closeness, equality (if ``same``), and special
+    values with each other.  Between a number and categories each category has a slope, and all slopes are one entry (row
+    effects, Goodman 1979).  So Poisson numbers of rows keep their mean in each category, though noise hides the largest
+    numbers.  ``ordered`` is the number of groups of each axis that are numbers.  The list is empty if a number has fewer than
     `LEAST_GROUPS`.
     """
-    found: list[FloatArray] = []
+    first, second = (_scores(n, k) for n, k in zip(shape, ordered, strict=True))
+    if min(ordered) == 0 and max(ordered) >= LEAST_GROUPS and min(shape) > 1:
+        others = np.eye(shape[0] if ordered[0] == 0 else shape[1])[1:]
+        return [others[:, :, None] * second if ordered[0] == 0 else first[:, None] * others[:, None]]
     if min(ordered) < LEAST_GROUPS:
-        return found
-    first, second = (
-        np.where(np.arange(n) < k, 2 * np.arange(n) / (k - 1) - 1, 0.0) for n, k in zip(shape, ordered, strict=True)
-    )
+        return []
+    found = [np.outer(first, second)]
     inside = np.outer(np.arange(shape[0]) < ordered[0], np.arange(shape[1]) < ordered[1])
-    found.append(np.asarray(np.outer(first, second), np.float64))
-    found.append(np.asarray(-np.abs(first[:, None] - second) * inside, np.float64))
+    found.append(-np.abs(first[:, None] - second) * inside)
     if same:
         found.append(np.eye(shape[0], shape[1], dtype=np.float64))
     beyond = np.outer(np.arange(shape[0]) >= ordered[0], np.arange(shape[1]) >= ordered[1])
     if beyond.any():
         found.append(beyond.astype(np.float64))
-    return found
+    return [np.asarray(one[None], np.float64) for one in found]
+
+
+def _scores(size: int, ordered: int) -> FloatArray:
+    """Return the score of each group, -1 for the smallest to 1 for the largest number; 0 for groups without an order."""
+    return np.asarray(np.where(np.arange(size) < ordered, 2 * np.arange(size) / max(ordered - 1, 1) - 1, 0.0))
 
 
 def associated(
@@ -333,21 +340,21 @@ def associated(
     stddev
         Standard deviation of the noise in each cell.
     shapes
-        Term of each parameter in the logarithms, (m, n) each; they are tried in this order.
+        Terms of the parameters in the logarithms, (parameters, m, n) each; they are tried in this order, those of one
+        array together.
     """
     best, risk, theta = now, float(((noisy - now) ** 2).sum()), np.zeros(0)
+    every = np.concatenate(shapes) if shapes else np.zeros((0, *now.shape))
 
     def table(theta: FloatArray) -> FloatArray:
-        logs = sum((t * f for t, f in zip(theta, shapes, strict=False)), np.zeros(now.shape))
+        logs = np.tensordot(theta, every[: theta.shape[-1]], axes=1)
         return raked((now + 1e-3) * np.exp(logs), margins)
 
-    for used in range(1, len(shapes) + 1):
-        theta = np.append(theta, 0.0)
+    for used in np.cumsum([len(one) for one in shapes]).tolist():
+        theta = np.append(theta, np.zeros(used - len(theta)))
         found = table(theta)
         for _ in range(ROUNDS):
-            slopes = np.column_stack(
-                [(table(theta + ONE_STEP * one) - found).ravel() / ONE_STEP for one in np.eye(used)]
-            )
+            slopes = (table(theta + ONE_STEP * np.eye(used)) - found).reshape(used, -1).T / ONE_STEP
             move = np.linalg.lstsq(
                 slopes.T @ slopes + 1e-6 * np.trace(slopes.T @ slopes) * np.eye(used),
                 slopes.T @ (noisy - found).ravel(),

@@ -152,6 +152,11 @@ def count_groupings(layout: Layout, table: int) -> dict[str, Grouping]:
     return {name: Grouping(name, np.unique(one.groups[0], return_inverse=True)[1]) for name, one in found.items()}
 
 
+def in_order(grouping: Grouping) -> int:
+    """Return how many groups have an order: of numbers, which come first, or of numbers of rows, which are all."""
+    return grouping.size if grouping.name == "many" else int(grouping.ranked.sum())
+
+
 def _levels(counts: FloatArray, stddev: float, axis: Axis) -> IntArray:
     """Return the group of each level, (bins,): each frequent level alone, all rare ones together in the last group.
 

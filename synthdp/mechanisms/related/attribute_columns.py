@@ -19,7 +19,7 @@ from synthdp.curator import Curator
 from synthdp.domain.axis import Axis
 from synthdp.domain.histories import BINS, Layout
 from synthdp.domain.refinement import Refinement, axis_of_roundness
-from synthdp.fit.person_shrinkage import shrunk, smoothed
+from synthdp.fit.person_shrinkage import raked, shrunk, smoothed
 from synthdp.fit.smoothing import estimated
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.allocation import BudgetAllocation
@@ -145,6 +145,7 @@ def first_estimate(
     by_root: bool,
     total: float,
     releasable: BoolArray,
+    of_groups: FloatArray | None = None,
 ) -> FloatArray:
     """Return estimated persons in an attribute's standard bins from noisy counts, (1 or groups of periods, bins).
 
@@ -168,6 +169,9 @@ def first_estimate(
         Estimated number of persons with a row.
     releasable
         (bins,) whether synthetic rows may have the bin.
+    of_groups
+        (groups of periods,) the share of persons in each group of periods, from the counts of the period itself, which
+        are far less noisy than a sum over bins; ``None`` if the period is not a column with counts.
     """
     noisy, stddev = counted
     summed = noisy.sum(axis=0, keepdims=True), stddev * math.sqrt(len(noisy))
@@ -176,11 +180,14 @@ def first_estimate(
     if found.sum() <= 0:
         found = releasable[None].astype(np.float64)
     if len(noisy) > 1:
-        margin, found = found, by_period(axis, noisy + (every - summed[0]) / len(noisy), stddev, found) * releasable
+        noisy = noisy + (every - summed[0]) / len(noisy)
+        margin, found = found, by_period(axis, noisy, stddev, found, of_groups=of_groups) * releasable
         if together is not None or found.sum() <= 0:  # counts of all periods are better than sums over groups
             of_group = found.sum(axis=1, keepdims=True) + 1e-9
             found = np.where(found.sum(axis=0) > 0, found, of_group)
             found = found * (margin / found.sum(axis=0))
+            if of_groups is not None:
+                found = raked(found, [of_groups * float(margin.sum()), margin[0]])
     return found * (total / found.sum()) if by_root else found
 
 
@@ -201,7 +208,9 @@ def all_periods(axis: Axis, noisy: FloatArray, stddev: float) -> FloatArray:
     return found
 
 
-def by_period(axis: Axis, noisy: FloatArray, stddev: float, together: FloatArray) -> FloatArray:
+def by_period(
+    axis: Axis, noisy: FloatArray, stddev: float, together: FloatArray, *, of_groups: FloatArray | None = None
+) -> FloatArray:
     """Return estimated persons by group of periods, (groups, bins), shrunk towards no change over time.
 
     Parameters
@@ -214,19 +223,23 @@ def by_period(axis: Axis, noisy: FloatArray, stddev: float, together: FloatArray
         Standard deviation of the noise in each of them.
     together
         (1, bins) estimated persons of all groups together, >= 0, with a positive sum.
+    of_groups
+        (groups,) the share of persons in each group, if it is known better than by the sum of the group's bins.
     """
+    every = None if of_groups is None else of_groups * float(together.sum())
 
-    def changed(noisy: FloatArray, together: FloatArray) -> FloatArray:
+    def changed(noisy: FloatArray, together: FloatArray, rows: FloatArray | None) -> FloatArray:
         """Return the bins of all groups together in each group, plus differences that noise does not explain."""
-        rows = np.maximum(noisy.sum(axis=1, keepdims=True), stddev)
-        unchanged = rows * (together / max(float(together.sum()), 1e-9))
+        rows = np.maximum(noisy.sum(axis=1) if rows is None else rows, stddev)
+        unchanged = rows[:, None] * (together / max(float(together.sum()), 1e-9))
         return np.asarray(np.maximum(unchanged + shrunk(noisy - unchanged, stddev), 0) * (unchanged > 0), np.float64)
 
-    found = changed(noisy, together)
+    found = changed(noisy, together, every)
     numbers = slice(axis.regular if axis.grid.ordered else 0)
     some = together[:, numbers]
     if some.sum() > 0:
-        found[:, numbers] = smoothed(noisy[:, numbers], stddev, lambda noisy: changed(noisy, some), shape=some)
+        rows = None if every is None else every - found.sum(axis=1) + found[:, numbers].sum(axis=1)
+        found[:, numbers] = smoothed(noisy[:, numbers], stddev, lambda noisy: changed(noisy, some, rows), shape=some)
     return found
 
 

@@ -34,6 +34,7 @@ from synthdp.mechanisms.related.asked_tables import (
     count_groupings,
     fineness,
     grouping_of,
+    in_order,
     measure,
     person_tables,
 )
@@ -303,13 +304,17 @@ class RelatedTables(HasPrivacyCost):
         columns = []
         begin = len(tables) - len(every)
         together = {(table.table, table.attribute): i for i, table in enumerate(tables[:begin]) if i >= odd}
+        of_groups: dict[int, FloatArray] = {}
         for i, one in enumerate(every, start=begin):
             at = together.get((one.table, one.name))
             counts = first_estimate(
                 layout.axis(one.table, one.name), counted[i], None if at is None else counted[at],
                 by_root=one.table == 0, total=total, releasable=_releasable(layout, one),
+                of_groups=None if at is None else of_groups.get(one.table),
             )  # fmt: skip
             ones[one.table, one.name] = counts
+            if one.name == layout.tables[one.table].period:
+                of_groups[one.table] = _shares_of_groups(layout, one.table, counts[0])
             if one.counts < 0:
                 share = shares[i] + (0.0 if at is None else shares[at])
                 columns.append(first_column(
@@ -612,6 +617,13 @@ def rows_by_table(layout: Layout, tables: Sequence[PersonTable], counted: Counte
     return found
 
 
+def _shares_of_groups(layout: Layout, table: int, counts: FloatArray) -> FloatArray:
+    """Return the share of persons in each group of periods, (groups,), by the estimated persons in each period's bin."""
+    of = layout.tables[table]
+    found = np.bincount(of.group_of_period, counts, of.groups)
+    return np.asarray(found / max(float(found.sum()), 1e-9))
+
+
 def check_tables(schema: DatabaseSchema) -> None:
     """Raise SchemaError if a table has a column that a release of several tables does not support: a survey weight."""
     for name, table in schema.tables.items():
@@ -714,9 +726,12 @@ def share_of_one_ways(layout: Layout, budget: BudgetAllocation, *, total: float)
 
 
 def _ordered(table: PersonTable) -> tuple[int, int]:
-    """Return how many groups of a table's first and of its second axis are numbers, so that they can be smoothed."""
+    """Return how many groups of a table's first and of its second axis are of numbers or of numbers of rows.
+
+    Noisy tables of such groups are smoothed; tables of three attributes are not.
+    """
     first, second = table.other_grouping, table.grouping
-    return (0 if first is None else int(first.ranked.sum())), int(second.ranked.sum())
+    return (0, 0) if first is None else (in_order(first), in_order(second))
 
 
 def _came(table: PersonTable, persons: Persons) -> FloatArray:

@@ -29,7 +29,12 @@ COUNTS = np.tile(3000 * 0.4 ** np.arange(24.0) * 0.6, (3, 1))
 TRUTHS = {"growing": SCORES, "flat": FLAT, "counts": COUNTS, "atom": ATOM, "alone": SCORES[1:2]}
 
 
-def estimate(noisy: np.ndarray, stddev: float, together: tuple[np.ndarray, float] | None = None) -> np.ndarray:
+def estimate(
+    noisy: np.ndarray,
+    stddev: float,
+    together: tuple[np.ndarray, float] | None = None,
+    of_groups: np.ndarray | None = None,
+) -> np.ndarray:
     """The estimated histograms of a column, by group of periods."""
     bins = noisy.shape[1]
     axis = axis_of("n", sd.Integer(0, bins - 1), bins=bins)
@@ -37,8 +42,9 @@ def estimate(noisy: np.ndarray, stddev: float, together: tuple[np.ndarray, float
     if together is not None:
         together = np.column_stack([together[0], beyond[:1]]), together[1]
     found = first_estimate(
-        axis, (np.column_stack([noisy, beyond]), stddev), together, by_root=False, total=1.0, releasable=axis.releasable
-    )
+        axis, (np.column_stack([noisy, beyond]), stddev), together, by_root=False, total=1.0,
+        releasable=axis.releasable, of_groups=of_groups,
+    )  # fmt: skip
     return found[:, :bins]
 
 
@@ -204,3 +210,54 @@ def test_with_two_groups_association_and_closeness_are_one_pattern(
     monkeypatch.setattr(person_shrinkage, "LEAST_GROUPS", 2)
     association, closeness, *_ = person_shrinkage.features(ordered, ordered, same=False)
     assert np.allclose(np.ptp(association - closeness), 0) == same
+
+
+CONTRACTS = np.vstack([np.full((4, 24), 300.0), np.full(24, 150.0)])
+CONTRACTS[:, 23] = [0, 0, 700, 3000, 4000]
+"""The last day of contracts, by group of periods in which they began: of the later ones many are cut at one day."""
+
+
+def test_a_heap_of_later_periods_is_as_large_as_the_periods_themselves_are() -> None:
+    """Sums over the bins of a group are noisier than the counts of its periods, which say how many rows it has."""
+    shares = CONTRACTS.sum(axis=1) / CONTRACTS.sum()
+    heap, off = CONTRACTS[:, 23].sum() / CONTRACTS.sum(), []
+    for known in (None, shares):
+        errors = []
+        for seed in range(12):
+            rng = np.random.default_rng(seed)
+            noisy = CONTRACTS + rng.normal(0, 120, CONTRACTS.shape)
+            together = CONTRACTS.sum(axis=0, keepdims=True) + rng.normal(0, 60, (1, 24)), 60.0
+            found = estimate(noisy, 120.0, together, known)
+            errors.append(shares @ (found[:, 23] / found.sum(axis=1)) - heap)
+            if known is not None:
+                np.testing.assert_allclose(found.sum(axis=1) / found.sum(), shares, atol=2e-3)
+        off.append(np.sqrt(np.mean(np.square(errors))))
+    assert off[1] < 0.6 * off[0]
+
+
+CLAIMS = np.array(
+    [
+        [9258, 8115, 4955, 6249, 2911], [2222, 969, 63, 3108, 821], [400, 68, 0, 1027, 130], [76, 2, 0, 257, 11],
+        [18, 1, 0, 71, 0], [1, 0, 0, 3, 0],
+    ],
+    np.float64,
+)  # fmt: skip
+"""Policies by number of claims (0, 1, 2, 3, 4 to 5, more) and type: few have many, and most of these are of one type."""
+
+
+def test_a_type_with_more_rows_keeps_them_though_noise_hides_who_has_many() -> None:
+    """Each noisy table is shrunk, but not to the same number of rows for all types."""
+    rows = np.array([0, 1, 2, 3, 4.3, 6.5])
+    expected = np.outer(CLAIMS.sum(axis=1), CLAIMS.sum(axis=0)) / CLAIMS.sum()
+    true = rows @ CLAIMS / (rows @ CLAIMS).sum()
+    errors = []
+    for ordered in ((0, 0), (6, 0)):
+        found = []
+        for seed in range(12):
+            noisy = CLAIMS + np.random.default_rng(seed).normal(0, 86, CLAIMS.shape)
+            found.append(rows @ towards(noisy, expected, 86.0, ordered=ordered))
+        errors.append(np.mean([one / one.sum() for one in found], axis=0) - true)
+    assert abs(errors[0]).max() > 0.03  # of all claims
+    assert abs(errors[1]).max() < 0.02
+    turned = towards(noisy.T, expected.T, 86.0, ordered=(0, 6))
+    np.testing.assert_allclose(turned.T, towards(noisy, expected, 86.0, ordered=(6, 0)), rtol=1e-6, atol=1e-3)
