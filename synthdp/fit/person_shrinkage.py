@@ -299,8 +299,8 @@ def features(shape: tuple[int, ...], ordered: tuple[int, int], *, same: bool) ->
     Between two numbers the patterns are linear-by-linear association, closeness, equality (if ``same``), and special
     values with each other.  Between a number and categories each category has a slope, and all slopes are one entry (row
     effects, Goodman 1979).  So Poisson numbers of rows keep their mean in each category, though noise hides the largest
-    numbers.  ``ordered`` is the number of groups of each axis that are numbers.  The list is empty if a number has fewer than
-    `LEAST_GROUPS`.
+    numbers.  ``ordered`` is the number of groups of each axis that are numbers.  The list is empty if a number has fewer
+    than `LEAST_GROUPS`.
     """
     first, second = (_scores(n, k) for n, k in zip(shape, ordered, strict=True))
     if min(ordered) == 0 and max(ordered) >= LEAST_GROUPS and min(shape) > 1:
