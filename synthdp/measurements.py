@@ -282,7 +282,7 @@ def by_noise_alone(rows: float, stddev: float, *, normal: bool) -> float:
         Standard deviation of its noise.
     normal
         Whether that is Gaussian; otherwise the tail is Laplace noise's, the heaviest of the laws.  A count of 0 or less
-        then gives 1.
+        then gives 1, an upper bound: such a count is no evidence of rows.
     """
     if normal:
         return float(ndtr(-rows / stddev))

@@ -111,7 +111,10 @@ class ColumnSubset(GLSEstimates):
 
     @property
     def tells_relations(self) -> bool:
-        """Whether any noisy answer of the whole release is about more than one column, inside or outside of the subset."""
+        """Whether any noisy answer of the whole release, not only of the subset, is about more than one column.
+
+        If no answer is, error bars must allow for any relation of the columns, since the release knows of none.
+        """
         return self.whole.tells_relations
 
     def first_level(self, column: int) -> tuple[Axis, FloatArray, float] | None:
@@ -202,7 +205,19 @@ class MarginalDistribution:
         return self.whole.marginal(tuple(self.columns[j] for j in clique))
 
     def sample(self, rows: int, rng: Generator, *, given: Evidence | None = None, independent: bool = False) -> Codes:
-        """Return (rows, columns) codes of rows drawn from the larger distribution; ``given`` numbers these columns."""
+        """Return (rows, columns) codes of this distribution's columns, in rows drawn from the larger distribution.
+
+        Parameters
+        ----------
+        rows
+            Number of rows to draw.
+        rng
+            Source of the draws.
+        given
+            Evidence by a column's position in ``columns``, not by its position in the larger distribution.
+        independent
+            Whether rows are drawn independently rather than systematically.
+        """
         evidence = {self.columns[j]: weights for j, weights in (given or {}).items()}
         drawn = self.whole.sample(rows, rng, given=evidence, independent=independent)
         return np.asfortranarray(drawn[:, list(self.columns)])

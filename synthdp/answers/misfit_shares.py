@@ -29,7 +29,7 @@ MOST_NAMED = 10
 """
 
 MOST_ROWS = "rows may have one"
-"""Words for an upper bound on the missing values of one table, after its number."""
+"""The end of a receipt's note on missing values: "up to about 12 rows may have one", where one is a missing value."""
 
 Point = TypeVar("Point", bound=Hashable)
 """Type by which a caller of `by_noise` names a grid point of a column."""

@@ -205,7 +205,7 @@ class _Admitted:
         return self._source.names
 
     def blocks(self, columns: Mapping[str, Column], *, extra: Sequence[str] = ()) -> Iterator[dict[str, RawColumn]]:
-        """Yield blocks of the rows whose units are not exhausted."""
+        """Yield blocks of the rows whose units are not exhausted; ``extra`` names further columns to read, as labels."""
         wanted = tuple(dict.fromkeys([*extra, self._units.unit]))
         for block in self._source.blocks(columns, extra=wanted):
             kept = self._units.admitted(block[self._units.unit])

@@ -23,7 +23,8 @@ from synthdp.queries.contingency import NoisyTable, Shape, cell_index, contingen
 from synthdp.randomness import Generator
 
 TREE_CELLS = 2e5
-"""Most cells of the junction tree that is fitted to public pairs.  A safety limit of memory."""
+"""Most cells of the junction tree that is fitted to public pairs.  A safety limit of time: each sweep of the fit passes
+over all cells."""
 
 MODEL_ROWS = 50_000
 """Number of rows drawn from the junction tree of public pairs.  A safety limit of time: errors by 30 000 and 100 000
@@ -52,7 +53,8 @@ HELD_OUT = 0.5
 the three-way error of two tables with public rows is .2 ± .1 % larger (docs/benchmarks/constants.md)."""
 
 ONE_WAY_RIDGE = 0.05
-"""Ridge of a public one-way in the fit, in public rows.  Derived: as in a fit of noisy tables."""
+"""How closely drawn rows are raked to the public counts of one column: the ridge, in rows; smaller is closer.  Derived:
+equal to the ridge in `SETTLED`, whose one-way tables have a stddev of 1 row."""
 
 TRIPLES = 60
 """Number of three-column tables that decide how much of the public rows is kept unsmoothed.  A safety limit of time."""

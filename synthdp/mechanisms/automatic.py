@@ -105,7 +105,7 @@ class Automatic(HasPrivacyCost):
         return found_at(mechanisms()["smooth_synthesis"].place)(spend=spend)
 
     def _adaptive(self, spend: Spend) -> AdaptiveMarginals:
-        """Return `AdaptiveMarginals` with these settings, the mechanism for tables that are not for `_smooth`."""
+        """Return `AdaptiveMarginals` with these settings, the mechanism for all tables that `_smooth` is not for."""
         return AdaptiveMarginals(
             self.workload, target=self.target, spend=spend, one_ways=self.one_ways, places=self.places, public=self.public,
             on_progress=self.on_progress,

@@ -61,7 +61,8 @@ all other cells.  A numerical tolerance.
 """
 
 TREE_CELLS = 400_000
-"""Most cells of the junction tree that candidate rows are drawn from.  A safety limit of memory."""
+"""Most cells of the junction tree that candidate rows are drawn from.  A safety limit of time: each sweep of the fit passes
+over all cells."""
 
 TREE_SWEEPS = 8
 """Passes of the junction tree's fit, whose rows are fitted again anyway.  A numerical tolerance: 5, 8 and 20 give fifteen

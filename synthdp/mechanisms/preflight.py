@@ -237,7 +237,9 @@ def after_the_spend(curator: Curator, ask: Callable[[], T], otherwise: Callable[
 
 
 def say(*sayings: Callable[[], object]) -> None:
-    """Call functions that warn or note something about a finished release; ignore their errors, since it is paid for.
+    """Call functions that warn or note something about a finished release.
+
+    An error of a function only gives a `SalvageWarning`, since the release is paid for and must reach the caller.
 
     Raises
     ------

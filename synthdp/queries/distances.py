@@ -330,9 +330,10 @@ class PairDistances:
         return np.concatenate(found, dtype=np.int64)
 
     def _expected(self, column: int) -> IntArray:
-        """Return a column's expected tables with all later columns, side by side, (its cells, all of theirs).
+        """Return the tables of a column with all later columns if columns were independent, (its cells, all of theirs).
 
-        The tables are in multiples of 1 / ``denominator``.
+        The tables are outer products of the public margins, side by side.  They are rounded to whole multiples of
+        1 / ``denominator``, so that distances are whole numbers, as exact sensitivity and discrete noise need.
         """
         total = float(self.margins[column].sum())
         later = np.concatenate(self.margins[column + 1 :])

@@ -25,8 +25,8 @@ limits a batch has half the cells of a mean table.  FEWEST_AT_ONCE is a safety l
 tables of 4 cells (NLTCS) lose a third of the gain with 32 pairs at once; tables of 50 and more lose 2 % with 64."""
 
 FEWEST_CELLS = 1000
-"""A table with more cells than this and more cells than row pairs is not balanced, since few of its cells would occur
-twice.  A safety limit of time for samples of few rows."""
+"""A table is balanced only if it has at most this many cells, or at most as many cells as there are row pairs; few cells of
+a larger table would occur twice.  A safety limit of time for samples of few rows."""
 
 CELLS_A_DECISION = 8
 """Rows are not halved if two-column tables have more than this many cells for each pair of rows to decide.  A safety

@@ -230,9 +230,10 @@ class _Move:
         return found
 
     def _fit_of(self, rows: IntArray, values: IntArray, affinity: Sequence[tuple[int, int, FloatArray]]) -> FloatArray:
-        """Return by how much the log ratios of candidate rows rise if they take new values, (moves, candidates).
+        """Return how well candidate rows' other values go with the moves' new values, (moves, candidates).
 
-        The sum over several pairs of columns is multiplied by `TEMPER`.
+        The result is the rise of the sum over ``affinity`` of the log ratios of observed to independent counts; see
+        `_affinity`.  A sum over several pairs of columns is multiplied by `TEMPER`.
         """
         score = np.zeros(rows.shape)
         for j, place, table in affinity:

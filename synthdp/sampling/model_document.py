@@ -22,7 +22,8 @@ from synthdp.tables.format import TableFormat
 def write(model: SyntheticModel, store: Store) -> dict[str, Any]:
     """Return the JSON document of a model and put its arrays into the store.
 
-    Classes always have their short names, as in files of version 1, whichever version the file has.
+    The document names classes by the short names of files of version 1 in files of all versions, so that a model has one
+    form.  The reader takes short and long names.
     """
     brief = replace(store, brief=True)  # of the same arrays and parts
     exact = [{"clique": list(one.clique), "counts": store.put(one.counts)} for one in model.exact]

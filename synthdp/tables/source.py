@@ -43,7 +43,7 @@ class Source(Protocol):
 def check_present(source: Source, schema: Schema) -> None:
     """Raise DataError if a column of a schema is missing from a table.
 
-    The message quotes no name of the table, because these may be private values.
+    The message quotes no column name of the table: in a file without a header, the names are the values of a private row.
 
     Raises
     ------

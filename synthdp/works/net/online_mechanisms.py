@@ -155,7 +155,7 @@ class MultiplicativeWeightsConstruction:
         """Accept any query: the weights cover all cells."""
 
     def update(self, query: LinearQueries, answer: float, *, stddev: float) -> None:
-        """Multiply the weights by exp(q(x) (answer - guess) / 2n), or refit them to all answers so far."""
+        """Multiply the weights by exp(q(x) (answer - guess) / 2n); with ``replay``, refit them to all answers so far."""
         self._fit.add(query, np.array([answer]), stddev)
 
     def update_bound(self, alpha: float) -> float:
