@@ -23,10 +23,11 @@ from synthdp.queries.contingency import table_size
 from synthdp.queries.interactions import norms_of_one, norms_of_swap
 from synthdp.queries.norms import Norms, RecordBounds
 
-LARGEST = 0.1
+LARGEST, LARGEST_OF_FEW, FEW_CELLS = 0.1, 0.2, 16
 """All interactions are measured, instead of chosen tables, only if noise alone would cause at most this mean total
-variation distance.  Chosen on NLTCS, sets of columns of Adult, whickham, vocab and default (docs/benchmarks/nltcs.md); .2
-for tables of few cells changed one of 20 cells of eight tables, by -6 +- 5 %.
+variation distance: LARGEST in general, LARGEST_OF_FEW where tables have at most FEW_CELLS cells on average.  Tuned on
+Adult's columns, whickham, vocab and default (docs/benchmarks/nltcs.md): on NLTCS, 8 cells a table, at a distance of .19
+chosen tables have 3.2 times the three-way error; on whickham, more cells, 8 +- 3 % less.
 """
 
 LEAST_PART = 0.1
@@ -47,20 +48,23 @@ class Optimum:
         Fraction of the plan's budget that goes to the number of rows.
     error
         Mean total variation distance that this noise alone causes in the workload's tables, by weight.
+    mean_cells
+        Mean number of cells of the workload's tables, by weight.
     """
 
     stddevs: Mapping[Clique, float]
     total_share: float
     error: float
+    mean_cells: float
 
     @property
     def pays(self) -> bool:
-        """Whether to measure all interactions, as the error is small.
+        """Whether to measure all interactions: the error is small, or moderate and tables have few cells.
 
         A table of many cells has most of its rows in few of them.  For such tables, tables chosen by noisy scores are
         better until the noise is small (docs/mechanisms/adaptive-marginals.md).
         """
-        return self.error <= LARGEST
+        return self.error <= (LARGEST_OF_FEW if self.mean_cells <= FEW_CELLS else LARGEST)
 
     def added_to(self, precisions: Mapping[Clique, float]) -> dict[Clique, float]:
         """Return the precision (1 / variance) of each effect from this plan and from earlier answers together."""
@@ -79,6 +83,7 @@ class Optimum:
             stddevs={one: precision**-0.5 for one, precision in rest.added_to(self.added_to({})).items()},
             total_share=(1 - part) * self.total_share + part * rest.total_share,
             error=(1 - weight) * self.error + weight * rest.error,
+            mean_cells=(1 - weight) * self.mean_cells + weight * rest.mean_cells,
         )
 
 
@@ -143,6 +148,7 @@ def optimum(
         stddevs={s: float(added[i] ** -0.5) for s, i in at.items() if s and added[i] > 0},
         total_share=float(added[at[()]]) * sensitivity[()] / mu**2 if () in at else 0.0,
         error=float(weights @ distances / weights.sum()),
+        mean_cells=float(weights @ cells / weights.sum()),
     )
 
 

@@ -171,3 +171,15 @@ def test_with_too_little_budget_for_the_rows_tables_are_chosen_by_scores():
     release = released(bits(60), 0.1)
     asked = [m.queries for m in release.measurements if isinstance(m.queries, Interactions)]
     assert all(len(clique) == 2 for queries in asked for clique in queries.cliques)
+
+
+@pytest.mark.parametrize(("size", "error", "pays"), [(2, 0.09, True), (2, 0.15, True), (2, 0.25, False),
+                                                     (6, 0.09, True), (6, 0.15, False)])  # fmt: skip
+def test_a_moderate_error_is_taken_where_tables_have_few_cells(size, error, pays):
+    """On tables of eight cells (NLTCS) chosen tables are three times as far off there; on larger ones they are nearer."""
+    sizes, workload = (size,) * 4, tables(4, 3)
+    known = {"sensitivity": sensitivities(sizes, workload), "known": {}, "mu": 1.0}
+    rows = optimum(sizes, workload, total=1e6, **known).error * 1e6 / error
+    found = optimum(sizes, workload, total=rows, **known)
+    assert found.error == pytest.approx(error)
+    assert found.pays is pays
