@@ -728,10 +728,15 @@ def share_of_one_ways(layout: Layout, budget: BudgetAllocation, *, total: float)
 def _ordered(table: PersonTable) -> tuple[int, int]:
     """Return how many groups of a table's first and of its second axis are of numbers or of numbers of rows.
 
-    Noisy tables of such groups are smoothed; tables of three attributes are not.
+    Noisy tables of two such attributes are smoothed.  Of tables with categories only one kind is: the number of rows
+    below a row and an attribute of the same row, such as how many claims a kind of policy has.
     """
     first, second = table.other_grouping, table.grouping
-    return (0, 0) if first is None else (in_order(first), in_order(second))
+    if first is None:
+        return 0, 0
+    both = in_order(first), in_order(second)
+    by_category = table.kind is Kind.ROW and "many" in (first.name, second.name)
+    return both if min(both) > 0 or by_category else (0, 0)
 
 
 def _came(table: PersonTable, persons: Persons) -> FloatArray:
