@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -92,16 +92,29 @@ class GLSEstimates:
 
         Without a row count, it is the model's number of rows.
         """
-        if not row_counts(self.measurements):
+        if not self._row_counts:
             return self.model.total, self._noise_of_total
-        sums = [(float(table.counts.sum()), table.counts.size * table.stddev**2) for table in self.tables]
-        for measured in self.measurements:
-            sums += [(rows, stddev**2) for rows, stddev in row_counts([measured])]
-            if measured.domain is not self.model.domain:
-                whole = (table for table in measured.tables if not table.alone)
-                sums += [(float(table.counts.sum()), table.counts.size * table.stddev**2) for table in whole]
-        precision = sum(1 / variance for _, variance in sums)
-        return float(sum(value / variance for value, variance in sums) / precision), precision**-0.5
+        return _averaged((rows, variance) for _, rows, variance in self._row_counts)
+
+    @cached_property
+    def _row_counts(self) -> list[tuple[frozenset[str], float, float]]:
+        """Return the noisy numbers of rows, with the columns of the table that each is the sum of, and its variance.
+
+        A row count of its own has no column.  Without any such count the list is empty.
+        """
+        found = [(frozenset[str](), rows, stddev**2) for rows, stddev in row_counts(self.measurements)]
+        for measured in self.measurements if found else ():
+            names = () if measured.domain is None else measured.domain.names
+            whole = (table for table in measured.tables if not table.alone)
+            found += [
+                (
+                    frozenset(names[j] for j in table.clique),
+                    float(table.counts.sum()),
+                    table.counts.size * table.stddev**2,
+                )
+                for table in whole
+            ]
+        return found
 
     @property
     def _noise_of_total(self) -> float:
@@ -391,16 +404,21 @@ class GLSEstimates:
         return InDomainFineBins.of(leaves, fits, least=max(MIN_IN_DOMAIN * self.total[0], 1.0))
 
     def _all_leaves(self, column: int) -> FineBinCounts | None:
-        """Return the counts of all fine bins of a column, with out-of-domain bins; None if it was not measured."""
+        """Return the counts of all fine bins of a column, with out-of-domain bins; None if it was not measured.
+
+        They are also drawn to the number of rows by `_rows_without`, so that a fraction of all rows has a precise
+        denominator.
+        """
         refinement = self.model.refinements[column]
         size = refinement.fine.size
         histograms = self._histograms(column)
         if not histograms:
             return None
         starts = refinement.fine.first_points.astype(np.uint32)
-        total, stddev = self.total
-        exact = max(stddev, EXACT * min(noise for _, _, noise in histograms))
-        parts = [Histogram(np.zeros(size, np.int64), np.array([total]), exact)] if self.total_is_public else []
+        parts, counted = [], self._rows_without(column)
+        if counted is not None:
+            exact = max(counted[1], EXACT * min(noise for _, _, noise in histograms))
+            parts.append(Histogram(np.zeros(size, np.int64), np.array([counted[0]]), exact))
         for axis, counts, noise in histograms:
             parts.append(Histogram(axis.cells_of(starts).astype(np.int64), counts, noise))
         for table in self.tables:
@@ -411,6 +429,18 @@ class GLSEstimates:
                 noise = table.stddev * math.sqrt(table.counts.size / len(margin))
                 parts.append(Histogram(refinement.coarse_cell, margin, noise))
         return gls_fine_bins(parts)
+
+    def _rows_without(self, column: int) -> tuple[float, float] | None:
+        """Return the number of rows by all tables and counts without a column, and the stddev of its error.
+
+        Its noise is independent of that of the column's histograms.  A public number of rows is returned as it is;
+        ``None`` if everything that was measured has the column.
+        """
+        if self.total_is_public:
+            return self.total
+        name = self.model.domain.names[column]
+        found = [(rows, variance) for columns, rows, variance in self._row_counts if name not in columns]
+        return _averaged(found) if found else None
 
     def linear(self, clique: Clique, weights: FloatArray) -> LinearEstimates:
         """Return linear functions of the table of a clique, with exact standard errors.
@@ -490,6 +520,15 @@ class GLSEstimates:
                         continue
                     found[axis.name].append((axis, table.counts, table.stddev))
         return dict(found)
+
+
+def _averaged(counts: Iterable[tuple[float, float]]) -> tuple[float, float]:
+    """Return the mean of noisy numbers of rows by precision, from (rows, variance) of each, and the stddev of its error."""
+    precision, weighted = 0.0, 0.0
+    for rows, variance in counts:
+        precision += 1 / variance
+        weighted += rows / variance
+    return weighted / precision, precision**-0.5
 
 
 @dataclass(frozen=True, slots=True)

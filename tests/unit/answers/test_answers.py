@@ -137,6 +137,17 @@ def test_leaves_have_the_covariance_of_least_squares(noisy: sd.SyntheticRelease)
     assert (leaves.variance <= first[2] ** 2 * (1 + 1e-9)).all()
 
 
+def test_bins_of_each_column_add_up_to_the_number_of_rows_that_all_tables_say(noisy: sd.SyntheticRelease) -> None:
+    """A share of all rows is no ratio of two noisy sums of one column, of which the second may be near to 0."""
+    direct = GLSEstimates(noisy.release_.output, noisy.release_.measurements)
+    total, stddev = direct.total
+    for column in range(len(direct.model.domain)):
+        leaves = direct.leaves(column)
+        assert leaves is not None
+        assert abs(leaves.counts.sum() - total) < 6 * stddev
+        assert leaves.variances(np.ones((1, len(leaves.counts))))[0] < 1.01 * stddev**2
+
+
 @pytest.mark.landing
 def test_equal_questions_get_equal_answers_also_after_saving(noisy: sd.SyntheticRelease, tmp_path) -> None:
     noisy.save(tmp_path / "r")
