@@ -20,7 +20,8 @@ def test_a_release_under_the_same_noise_is_the_same(case):
     assert {name: now[name] for name in ("steps", "distribution", "groups", "leaves", "sampled")} == {
         name: before[name] for name in ("steps", "distribution", "groups", "leaves", "sampled")
     }
-    assert now["noise"] == pytest.approx(before["noise"], rel=1e-7)
+    # A second round divides its budget by scores against a fitted model, which differs more: 3e-7 on an old processor.
+    assert now["noise"] == pytest.approx(before["noise"], rel=2e-6)
     assert now["total"] == pytest.approx(before["total"], rel=1e-7)
     assert now["answers"] == pytest.approx(before["answers"], rel=1e-7, abs=1e-4)
     assert now["largest"] == pytest.approx(before["largest"], abs=1e-6)
