@@ -433,8 +433,8 @@ class GLSEstimates:
     def _rows_without(self, column: int) -> tuple[float, float] | None:
         """Return the number of rows by all tables and counts without a column, and the stddev of its error.
 
-        Its noise is independent of that of the column's histograms.  A public number of rows is returned as it is;
-        ``None`` if everything that was measured has the column.
+        The noise of this number is independent of the noise of the column's histograms.  A public number of rows is
+        returned as it is, and ``None`` if everything that was measured has the column.
         """
         if self.total_is_public:
             return self.total

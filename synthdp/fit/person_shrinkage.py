@@ -340,8 +340,8 @@ def associated(
     stddev
         Standard deviation of the noise in each cell.
     shapes
-        Terms of the parameters in the logarithms, (parameters, m, n) each; they are tried in this order, those of one
-        array together.
+        Terms of the parameters in the logarithms, (parameters, m, n) each.  The arrays are tried in this order, and all
+        terms of an array together.
     """
     best, risk, theta = now, float(((noisy - now) ** 2).sum()), np.zeros(0)
     every = np.concatenate(shapes) if shapes else np.zeros((0, *now.shape))

@@ -35,7 +35,7 @@ def padding(stddev: float, *, patterns: int, tellings: int) -> int:
 
     Let S be the number of states.  The error of a synthetic count is a sum: the mean error of S earlier counts, plus
     the deviation of the count's noise from its group's mean noise.  A group is the S counts of persons with the same
-    earlier states.  So the variance of the error is at most that of the noise.  A normal error is below -stddev sqrt(2
+    earlier states.  So the error varies at most as much as the noise.  A normal error is below -stddev sqrt(2
     log(1 / p)) with a chance of at most p, here `FAILURE` over all counts.
 
     Parameters

@@ -13,6 +13,10 @@ pytestmark = pytest.mark.style
 
 GOLDEN = json.loads(STORED.read_text(encoding="utf-8"))
 
+LATER = "screening against the model"
+"""The step from which a second round divides its budget, by scores against a fitted model.  The model differs by more than
+seven digits on an old processor, and the noise by 3e-7."""
+
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_release_under_the_same_noise_is_the_same(case):
@@ -20,8 +24,9 @@ def test_a_release_under_the_same_noise_is_the_same(case):
     assert {name: now[name] for name in ("steps", "distribution", "groups", "leaves", "sampled")} == {
         name: before[name] for name in ("steps", "distribution", "groups", "leaves", "sampled")
     }
-    # A second round divides its budget by scores against a fitted model, which differs more: 3e-7 on an old processor.
-    assert now["noise"] == pytest.approx(before["noise"], rel=2e-6)
+    first = before["steps"].index(LATER) if LATER in before["steps"] else len(before["steps"])
+    assert now["noise"][:first] == pytest.approx(before["noise"][:first], rel=1e-7)
+    assert now["noise"][first:] == pytest.approx(before["noise"][first:], rel=2e-6)
     assert now["total"] == pytest.approx(before["total"], rel=1e-7)
     assert now["answers"] == pytest.approx(before["answers"], rel=1e-7, abs=1e-4)
     assert now["largest"] == pytest.approx(before["largest"], abs=1e-6)

@@ -32,6 +32,12 @@ SCHEMA = Schema(
 )
 
 
+ONE_ORDERED = Schema(
+    {name: Categorical(["none", "some", "all"]) if name == "school" else SCHEMA[name] for name in SCHEMA},
+    constraints=SCHEMA.constraints,
+)
+
+
 def joint_of(model) -> tuple[np.ndarray, list[np.ndarray]]:
     """Return the probability of every row of grid points, flat, and the grid points of each column: by brute force."""
     sizes = [axis.grid.releasable for axis in model.domain.axes]
@@ -71,21 +77,12 @@ def test_many_rows_given_values_have_the_conditional_law_of_the_model(given, par
 
 
 def check_conditional_law(given, particles, *, draws):
-    """Compare many small samples with the law, and with a wrong one, by chi-square: bins jointly, each column's points.
+    """Compare many small samples with the law, and with a wrong one, by chi-square.
 
-    Inside bins columns may depend on each other more than the law of the bins says (`inside_groups`), but neither the
-    bins nor a column's values may change by that.
+    Inside bins, ordered columns may depend on each other more than the law of the bins says (`inside_groups`), but
+    neither the bins nor a column's values may change by that.  With one ordered column, all points have the joint law.
     """
-    model = model_of(SCHEMA, coarse=3, bins=8, seed=3, particles=particles)
-    probability, rows = joint_of(model)
-    for name, value in given.items():
-        j = SCHEMA.names.index(name)
-        probability = probability * mask_of_values(SCHEMA[name], value)[rows[j]]
-    probability /= probability.sum()
-    samples = [model.sample_indices(5, np.random.default_rng(seed), given=given) for seed in range(draws)]
-    drawn = [np.concatenate([sample[name] for sample in samples]).astype(int) for name in SCHEMA.names]
-    possible = probability[np.ravel_multi_index(drawn, [axis.grid.releasable for axis in model.domain.axes])]
-    assert (possible > 0).all()
+    model, drawn, probability, rows = samples_given(SCHEMA, given, particles, draws)
     by_bin = [r.coarse_cell[r.fine.cells_of(np.arange(axis.grid.releasable, dtype=np.uint32))]
               for r, axis in zip(model.refinements, model.domain.axes, strict=True)]  # fmt: skip
     every = range(len(SCHEMA))
@@ -94,11 +91,33 @@ def check_conditional_law(given, particles, *, draws):
         model.domain.ravel(np.column_stack([by_bin[j][drawn[j]] for j in every]), every),
     )  # fmt: skip
     for j in every:
-        check_law(rows[j], probability, drawn[j])
+        check_law(rows[j], probability, drawn[j], and_not_another=False)
+    listed = {name: [*value] if name == "school" else value for name, value in given.items()}
+    model, drawn, probability, rows = samples_given(ONE_ORDERED, listed, particles, draws)
+    sizes = [axis.grid.releasable for axis in model.domain.axes]
+    check_law(np.arange(len(probability)), probability, np.ravel_multi_index(drawn, sizes))
 
 
-def check_law(cells, probability, drawn):
-    """Check the counts of ``drawn`` cells by chi-square against the law of ``cells``, and against a wrong one."""
+def samples_given(schema, given, particles, draws):
+    """Return a model, the grid points of samples of five rows by column, and the law of all rows of grid points."""
+    model = model_of(schema, coarse=3, bins=8, seed=3, particles=particles)
+    probability, rows = joint_of(model)
+    for name, value in given.items():
+        j = schema.names.index(name)
+        probability = probability * mask_of_values(schema[name], value)[rows[j]]
+    probability /= probability.sum()
+    samples = [model.sample_indices(5, np.random.default_rng(seed), given=given) for seed in range(draws)]
+    drawn = [np.concatenate([sample[name] for sample in samples]).astype(int) for name in schema.names]
+    cells = np.ravel_multi_index(drawn, [axis.grid.releasable for axis in model.domain.axes])
+    assert (probability[cells] > 0).all()
+    return model, drawn, probability, rows
+
+
+def check_law(cells, probability, drawn, *, and_not_another=True):
+    """Check the counts of ``drawn`` cells by chi-square against the law of ``cells``, and against a wrong one.
+
+    Of few cells, as a column given values may have, a wrong law can be the right one.
+    """
     law = np.bincount(cells, weights=probability)
     observed = np.bincount(drawn, minlength=len(law))
     likely = law * len(drawn) > 5
@@ -106,10 +125,10 @@ def check_law(cells, probability, drawn):
     found = np.append(observed[likely], observed[~likely].sum())
     keep = expected > 0
     if np.count_nonzero(keep) < 2:
-        return  # one cell has all rows, and `possible` showed that they are there
+        return  # one cell has all rows, and no row is in a cell of probability 0
     assert stats.chisquare(found[keep], expected[keep]).pvalue > 1e-9
-    wrong = np.append(expected[keep][1:], expected[keep][0])
-    if abs(wrong - expected[keep]).sum() > 0.5 * len(drawn):  # else a wrong law is near to the right one
+    if and_not_another:
+        wrong = np.append(expected[keep][1:], expected[keep][0])
         assert stats.chisquare(found[keep], wrong).pvalue < 1e-9
 
 
