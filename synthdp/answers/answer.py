@@ -92,7 +92,7 @@ from synthdp.answers.unmeasured_relations import farthest, is_product, rearrange
 from synthdp.arrays import AnyArray, BoolArray, Clique, FloatArray
 from synthdp.domain.grid import grid_of
 from synthdp.errors import ParameterError
-from synthdp.measurements import Measurements
+from synthdp.measurements import SIGNIFICANT, Measurements
 from synthdp.queries.products import TellsTables
 from synthdp.randomness import generator
 from synthdp.sampling.synthetic_model import SyntheticModel
@@ -108,10 +108,6 @@ error of a mean is 1 / sqrt(POINTS) = .4 % of the function's standard deviation.
 SAMPLED = 200_000
 """Rows drawn from a model to estimate a table that is too large to compute; the stddev of a cell's share is at most
 about 0.001.  A safety limit of time; derived: 1 / (2 sqrt(SAMPLED))."""
-
-CLEAR = 4.0
-"""A table is used only if its sum differs from the number of rows by at most this many stddevs of its noise: a larger
-difference shows missing out-of-domain rows.  A tolerance: noise alone exceeds it once in 16 000 tables."""
 
 _AT_ONCE = 2**23
 """Most entries, answers times cells, of a weight matrix in memory at once: 64 MB.  More take more memory, fewer are
@@ -193,7 +189,9 @@ class AnswerEngine:
                 continue
             for name in self.model.schema:
                 sums = measured.queries.sums_of((name,), measured.answers, measured.stddev, rows=(rows, spread))
-                if sums is not None and abs(missing_rows(sums, rows)) > CLEAR * math.hypot(spread, sums.noise**0.5):
+                if sums is not None and abs(missing_rows(sums, rows)) > SIGNIFICANT * math.hypot(
+                    spread, sums.noise**0.5
+                ):
                     break
             else:
                 kept.append(measured)

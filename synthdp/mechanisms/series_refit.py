@@ -27,7 +27,7 @@ from synthdp.fit.out_of_domain import OutOfDomain, consistent_merged
 from synthdp.fit.proportional_step import best_ridge, proportional_step
 from synthdp.fit.raking import Particles
 from synthdp.fit.smoothing import estimated
-from synthdp.measurements import Measurements
+from synthdp.measurements import SIGNIFICANT, Measurements
 from synthdp.mechanisms.adaptive.adaptive_marginals import AdaptiveMarginals
 from synthdp.mechanisms.adaptive.fitting import fit_cells
 from synthdp.mechanisms.adaptive.selection import Planner
@@ -38,12 +38,6 @@ from synthdp.queries.contingency import LEAST_STDDEV, NoisyTable, Shape, project
 from synthdp.randomness import Generator
 from synthdp.sampling.structural_zeros import structural_zeros
 from synthdp.sampling.synthetic_model import SyntheticModel
-
-ATOM = 4.0
-"""A part of a bin is a point mass if its noisy count exceeds the expected count by this many standard deviations of the
-noise.  A point mass keeps its measured count.  A smaller value keeps more noise as point masses; a larger one smooths
-smaller point masses away.  Tuned: half and twice of it change the three-way error of a table in six periods by 0 and -.5
-% (docs/benchmarks/constants.md)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,7 +232,7 @@ def _divided(total: float, prior: FloatArray, counts: FloatArray, stddev: float)
     (k,) estimated rows, >= 0, with sum ``total``.
     """
     prior = prior * total / prior.sum()
-    atom = counts > prior + ATOM * stddev
+    atom = counts > prior + SIGNIFICANT * stddev
     estimate = np.where(atom, counts, 0.0)
     if atom.all() or estimate.sum() > total:
         return project_to_simplex(estimate, total)

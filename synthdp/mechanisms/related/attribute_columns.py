@@ -21,7 +21,7 @@ from synthdp.domain.histories import BINS, Layout
 from synthdp.domain.refinement import Refinement, axis_of_roundness
 from synthdp.fit.person_shrinkage import raked, shrunk, smoothed
 from synthdp.fit.smoothing import estimated
-from synthdp.measurements import Measurements
+from synthdp.measurements import SIGNIFICANT, Measurements
 from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.column_histograms import OneWayTree
 from synthdp.mechanisms.column_rounding import CLEAR, parts_in_classes, rounded
@@ -41,11 +41,6 @@ MOST_DEEP = 0.1
 """Largest share of the budget for splitting bins, all columns and levels together.  More finds more single values and
 leaves less for relations.  Tuned with the shares of `related_tables`: half and twice of it change the error of pairs of
 a row's columns of two more panels by -1.9 and +.6 % (docs/benchmarks/constants.md)."""
-
-LOUD = 4.0
-"""Least number of persons in a model bin, in standard deviations of the noise of a split, so that no bin is noise
-alone. A larger value makes fewer bins out of noise, a smaller one finds rarer single values.  Tuned: half and twice of
-it change the error of pairs of a row's columns of two more panels by -.2 and +.4 % (docs/benchmarks/constants.md)."""
 
 ATOMS = 64
 """A single value gets a model bin of its own if it holds at least 1 / ATOMS of the column's rows.  A larger value keeps
@@ -122,11 +117,11 @@ def model_cells(known: OneWay, stddev: float) -> IntArray:
 
     A heavy single value is a bin by itself.  Other bins are runs of neighbouring fine bins within a standard bin.  A
     run holds about a `BINS`-th of all weight, so that a skewed column has as many bins as another.  A value is heavy,
-    and a run complete, only with at least `LOUD` times ``stddev`` persons; ``stddev`` is the noise of splits.
+    and a run complete, only with at least `SIGNIFICANT` times ``stddev`` persons; ``stddev`` is the noise of splits.
     """
     regular = known.axis.starts < known.axis.grid.regular
     total = float(known.weights[regular].sum())
-    run, alone = max(total / BINS, LOUD * stddev), max(total / ATOMS, LOUD * stddev)
+    run, alone = max(total / BINS, SIGNIFICANT * stddev), max(total / ATOMS, SIGNIFICANT * stddev)
     cells = np.zeros(known.axis.size, np.int64)
     cell, held, before = -1, math.inf, (-1, False)
     for leaf, (first, rows, width) in enumerate(zip(known.first_bin, known.weights, known.axis.width, strict=True)):
