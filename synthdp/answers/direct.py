@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -19,9 +19,11 @@ from synthdp.answers.leaves import (
     FineBinCounts,
     Histogram,
     InDomainFineBins,
+    RowCount,
     effective_counts,
     gls_fine_bins,
     intraclass_correlation,
+    number_of_rows,
 )
 from synthdp.arrays import BoolArray, Clique, FloatArray
 from synthdp.domain.axis import Axis
@@ -92,22 +94,17 @@ class GLSEstimates:
 
         Without a row count, it is the model's number of rows.
         """
-        if not self._row_counts:
-            return self.model.total, self._noise_of_total
-        return _averaged((rows, variance) for _, rows, variance in self._row_counts)
+        return number_of_rows(self._row_counts) or (self.model.total, self._noise_of_total)
 
     @cached_property
-    def _row_counts(self) -> list[tuple[frozenset[str], float, float]]:
-        """Return the noisy numbers of rows, with the columns of the table that each is the sum of, and its variance.
-
-        A row count of its own has no column.  Without any such count the list is empty.
-        """
-        found = [(frozenset[str](), rows, stddev**2) for rows, stddev in row_counts(self.measurements)]
+    def _row_counts(self) -> list[RowCount]:
+        """Return the noisy numbers of rows: row counts and sums of tables.  Without a row count the list is empty."""
+        found = [RowCount(frozenset(), rows, stddev**2) for rows, stddev in row_counts(self.measurements)]
         for measured in self.measurements if found else ():
             names = () if measured.domain is None else measured.domain.names
             whole = (table for table in measured.tables if not table.alone)
             found += [
-                (
+                RowCount(
                     frozenset(names[j] for j in table.clique),
                     float(table.counts.sum()),
                     table.counts.size * table.stddev**2,
@@ -438,9 +435,7 @@ class GLSEstimates:
         """
         if self.total_is_public:
             return self.total
-        name = self.model.domain.names[column]
-        found = [(rows, variance) for columns, rows, variance in self._row_counts if name not in columns]
-        return _averaged(found) if found else None
+        return number_of_rows(self._row_counts, without=self.model.domain.names[column])
 
     def linear(self, clique: Clique, weights: FloatArray) -> LinearEstimates:
         """Return linear functions of the table of a clique, with exact standard errors.
@@ -520,15 +515,6 @@ class GLSEstimates:
                         continue
                     found[axis.name].append((axis, table.counts, table.stddev))
         return dict(found)
-
-
-def _averaged(counts: Iterable[tuple[float, float]]) -> tuple[float, float]:
-    """Return the mean of noisy numbers of rows by precision, from (rows, variance) of each, and the stddev of its error."""
-    precision, weighted = 0.0, 0.0
-    for rows, variance in counts:
-        precision += 1 / variance
-        weighted += rows / variance
-    return weighted / precision, precision**-0.5
 
 
 @dataclass(frozen=True, slots=True)

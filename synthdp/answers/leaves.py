@@ -44,6 +44,38 @@ class Histogram(NamedTuple):
     stddev: float
 
 
+class RowCount(NamedTuple):
+    """Holds a noisy number of rows, such as the sum of a noisy table's cells.
+
+    Parameters
+    ----------
+    columns
+        Columns of the table; empty for a row count of its own.
+    rows
+        The noisy number.
+    variance
+        Variance of its noise.
+    """
+
+    columns: frozenset[str]
+    rows: float
+    variance: float
+
+
+def number_of_rows(counts: Iterable[RowCount], *, without: str | None = None) -> tuple[float, float] | None:
+    """Return the mean of noisy numbers of rows by precision, and the stddev of its error.
+
+    Numbers from tables with the column ``without`` are left out: the noise of the mean is then independent of the noise
+    of the column's own counts.  The mean is ``None`` if no number is left.
+    """
+    precision, weighted = 0.0, 0.0
+    for columns, rows, variance in counts:
+        if without not in columns:
+            precision += 1 / variance
+            weighted += rows / variance
+    return (weighted / precision, precision**-0.5) if precision > 0 else None
+
+
 class FineBinCounts(Protocol):
     """Estimated counts of a column's fine bins, with the covariance of their errors."""
 

@@ -13,7 +13,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from synthdp.answers.grouping import leaf_means, numbers_of
-from synthdp.answers.leaves import FineBinEstimates, Histogram, effective_counts, gls_fine_bins, intraclass_correlation
+from synthdp.answers.leaves import (
+    FineBinEstimates,
+    Histogram,
+    RowCount,
+    effective_counts,
+    gls_fine_bins,
+    intraclass_correlation,
+    number_of_rows,
+)
 from synthdp.answers.questions import Count, Mean, Share, Sum
 from synthdp.answers.related.resolved import Asked
 from synthdp.answers.related.terms import ROWS, Term, column_of, points_met
@@ -134,7 +142,7 @@ class MeasuredDatabase:
         measured: list[Measured] = []
         for cells, table, noisy, stddev in noisy_person_tables(measurements):
             if table.kind is Kind.STATE:
-                alive = [cell for cell in range(noisy.size - 1) if not cell & NO_PARENT_ROW]
+                alive = _alive(noisy)
                 total = max(1.0, float(noisy[0, alive].sum()))
                 error = stddev * len(alive) ** 0.5
             elif not table.attribute.startswith("#left out of ") and (of := _over(table, cells, layout)):
@@ -173,6 +181,28 @@ def noisy_person_tables(measurements: Iterable[Measurements]) -> Iterator[NoisyP
     Each has the layout of its bins, the statistic, the counts in persons, and the stddev of a cell.
     """
     yield from each_once(table for one in measurements for table in one.person_tables)
+
+
+def persons_with_rows(measurements: Iterable[Measurements], table: int) -> list[RowCount]:
+    """Return the noisy numbers of persons with rows of a table: sums of tables of attributes in which each counts 1."""
+    found = []
+    for layout, of, noisy, stddev in noisy_person_tables(measurements):
+        counts, columns = noisy, {of.attribute}
+        if of.table != table:
+            continue
+        if of.kind is Kind.STATE:
+            counts, columns = noisy[0, _alive(noisy)], set()
+        elif of.kind is Kind.ROW:
+            columns.add(of.other)
+        elif of.kind is not Kind.ONE or of.attribute not in layout.tables[table].axes or of.even(layout):
+            continue
+        found.append(RowCount(frozenset(columns), float(counts.sum()), counts.size * stddev**2))
+    return found
+
+
+def _alive(states: FloatArray) -> list[int]:
+    """Return the cells of persons with a row in the root table, in the table of persons' states, (1, cells)."""
+    return [cell for cell in range(states.size - 1) if not cell & NO_PARENT_ROW]
 
 
 def _over(table: PersonTable, measured: Layout, layout: Layout) -> PersonTable | None:
@@ -275,7 +305,7 @@ def by_noisy_table(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Counted:
-    """Holds the counts of a person's attribute, combined from its noisy tables by least squares.
+    """Holds the counts of a person's attribute, combined from its noisy tables and the number of persons by least squares.
 
     Parameters
     ----------
@@ -317,7 +347,8 @@ def _counted(measurements: Sequence[Measurements], term: Term) -> _Counted | Non
     """Return the noisy counts of a person's attribute from its noisy tables; ``None`` if no table has it.
 
     A question about this attribute alone then needs no model.  The counts are over the finest bins that the tables
-    distinguish.  Tables of classes of round numbers are left out, since such classes cut every bin.
+    distinguish, and are drawn to the number of persons by all tables without the attribute, so that a fraction of all
+    persons has a precise denominator.  Tables of classes of round numbers are left out, since such classes cut every bin.
     """
     found: list[tuple[Axis, FloatArray, float]] = []
     for layout, table, noisy, stddev in noisy_person_tables(measurements):
@@ -334,6 +365,9 @@ def _counted(measurements: Sequence[Measurements], term: Term) -> _Counted | Non
     fine = Axis(first.name, first.column, starts, leaf.ravel())
     of_leaf = np.unique(fine.cells, return_index=True)[1]
     histograms = [Histogram(cell[of_leaf], counts, sd) for cell, (_, counts, sd) in zip(inside, found, strict=True)]
+    persons = number_of_rows(persons_with_rows(measurements, 0), without=term.name)
+    if persons is not None:
+        histograms.append(Histogram(np.zeros(len(of_leaf), np.int64), np.array([persons[0]]), persons[1]))
     return _Counted(fine, gls_fine_bins(histograms))
 
 

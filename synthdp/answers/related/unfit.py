@@ -9,6 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from synthdp.answers.leaves import number_of_rows
 from synthdp.answers.misfit_shares import (
     MisfitShare,
     PointCount,
@@ -17,7 +18,7 @@ from synthdp.answers.misfit_shares import (
     special_points,
     unproven_notes,
 )
-from synthdp.answers.related.known import noisy_person_tables
+from synthdp.answers.related.known import noisy_person_tables, persons_with_rows
 from synthdp.domain.histories import NO_PARENT_ROW, REPEATED_ROW, Layout
 from synthdp.measurements import Measurements, NoiseLaw, beyond_noise
 from synthdp.queries.person_tables import Kind
@@ -87,13 +88,15 @@ def persons_by_noise(measurements: Sequence[Measurements]) -> Unusual | None:
 def unfit_values(layout: Layout, measurements: Sequence[Measurements]) -> dict[str, dict[str, MisfitShare | None]]:
     """Return the fraction of out-of-domain values, by table and column; each person has weight 1.
 
-    A fraction is ``None`` if no noisy table determines it.  An example is a column that orders rows by few periods,
-    because rows with an out-of-domain period are not used.
+    It is a fraction of the persons with rows of the table, whose number all tables without the column tell.  A fraction
+    is ``None`` if no noisy table determines it.  An example is a column that orders rows by few periods, because rows
+    with an out-of-domain period are not used.
     """
     found: dict[str, dict[str, MisfitShare | None]] = {
         name: {column: None for column, kind in schema.items() if not kind.names_rows}
         for name, schema in layout.schema.tables.items()
     }
+    persons = [persons_with_rows(measurements, i) for i in range(len(layout.tables))]
     for measured, table, noisy, stddev in noisy_person_tables(measurements):
         if table.kind not in (Kind.STATE, Kind.ONE):
             continue
@@ -101,9 +104,11 @@ def unfit_values(layout: Layout, measurements: Sequence[Measurements]) -> dict[s
         if found[name].get(table.attribute, 0) is not None:
             continue  # no column, or known by its standard cells, which come first
         hidden = ~measured.axis(table.table, table.attribute).releasable
-        total = max(float(noisy.sum()), stddev, 1.0)
-        error = stddev * math.sqrt(len(noisy) * int(hidden.sum())) / total
+        own = float(noisy.sum()), stddev * math.sqrt(noisy.size)
+        rows, noise = number_of_rows(persons[table.table], without=table.attribute) or own
+        total = max(rows, noise, 1.0)
         share = min(1.0, max(0.0, float(noisy[:, hidden].sum()) / total))
+        error = math.hypot(stddev * math.sqrt(len(noisy) * int(hidden.sum())), share * noise) / total
         found[name][table.attribute] = MisfitShare(share, error)
     return found
 
