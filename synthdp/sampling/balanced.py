@@ -24,6 +24,10 @@ FEWEST_AT_ONCE, MOST_AT_ONCE = 4, 64
 limits a batch has half the cells of a mean table.  FEWEST_AT_ONCE is a safety limit of time, MOST_AT_ONCE a tolerance:
 tables of 4 cells (NLTCS) lose a third of the gain with 32 pairs at once; tables of 50 and more lose 2 % with 64."""
 
+FEWEST_BATCHES = 100
+"""Least number of batches of a halving, if it has as many pairs.  A safety limit of time: small tables (500 to 1 300 rows)
+lose 1 to 2 % of the three-way error without it; 500 batches gain no more, for twice the time."""
+
 FEWEST_CELLS = 1000
 """A table is balanced only if it has at most this many cells, or at most as many cells as there are row pairs; few cells of
 a larger table would occur twice.  A safety limit of time for samples of few rows."""
@@ -33,14 +37,14 @@ CELLS_A_DECISION = 8
 limit of time: at 13 cells a pair, halving takes 5 % off the error of these tables but as long as the fit; at 2 cells it
 takes off a third."""
 
-LOOKS = 1
-"""Number of times that the decisions of the last halving are revised.  Each revision takes as long as the halving.  A safety
-limit of time: a second revision would take only 1 to 2 % more off the error."""
+LOOKS = 2
+"""Number of times that the decisions of the last halving are revised.  A revision numbers no cells and takes a tenth of the
+time of a sample.  A safety limit of time: two more revisions take off less than .3 % of the error."""
 
-WORK, WORK_OF_TRIPLES = 30_000_000, 2_000_000
-"""Most table cells that all halvings look up together (about 0.3 seconds), and most for three-column tables. Samples of
-more rows than the first allows are plain draws, as their sampling error is small. Both grow in proportion to
-``balance``. A safety limit of time."""
+WORK, WORK_OF_TRIPLES = 45_000_000, 8_000_000
+"""Most table cells that all halvings look up together (about 0.4 seconds), and most for three-column tables in one halving.
+Samples of more rows than the first allows are plain draws, as their sampling error is small. Both grow in proportion to
+``balance``. Safety limits of time: twice the second takes 1 % off the error of Adult, for .2 seconds."""
 
 MOST_CELLS, REMEMBERED = 2**24 - 1, 5_000_000
 """First, the most cells of all balanced tables together, 2^24 - 1: 32-bit floats hold cell numbers up to 2^24 exactly
@@ -54,11 +58,9 @@ WORK_OF_ROW = 15
 """Time to draw and sort one row, in cell lookups.  A safety limit of time with `WORK`: it limits the halvings of tables
 with few columns."""
 
-MOST_HALVINGS, MOST_INSIDE = 3, 2
-"""Most halvings in all, and most halvings at the end that also balance intervals inside coarse bins.  A later halving
-halves the imbalance of an earlier one, so one more gains little, for twice the rows.  Safety limits of time: half and
-twice of `MOST_HALVINGS` change the three-way error of five tables by +.5 and -.1 %, of `MOST_INSIDE` by 0 and 0 %
-(docs/benchmarks/constants.md)."""
+MOST_HALVINGS = 4
+"""Most halvings.  A later halving halves the imbalance of an earlier one, so one more gains little, for twice the rows.  A
+safety limit of time."""
 
 MOST_BALANCE = 16.0
 """Largest value of the ``balance`` parameter: at most this many times the usual time is spent.  A safety limit."""
@@ -130,7 +132,7 @@ def balanced_inside(
     """
     shape = distribution.shape
     halvings = _halvings(rows, shape, balance)
-    most_inside = min(halvings, _halvings_inside(rows, len(shape), balance)) if any(inside.several) else 0
+    most_inside = min(halvings, _halvings_inside(rows, len(shape), balance)) if halvings and any(inside.several) else 0
     codes = distribution.sample(rows * 2**halvings, rng, given=given)
     cells: Codes | None = None
     for left in reversed(range(halvings)):
@@ -156,7 +158,7 @@ def _halvings(rows: int, shape: Sequence[int], balance: float) -> int:
     if sum(_cells_of_pairs(shape, rows)) > CELLS_A_DECISION * rows * max(balance, 1.0):
         return 0
     work = rows * (math.comb(len(shape), 2) + WORK_OF_ROW)
-    return min(MOST_HALVINGS + (balance > 1), int(math.log2(1 + balance * WORK / work)))
+    return min(MOST_HALVINGS, int(math.log2(1 + balance * WORK / work)))
 
 
 def _halvings_inside(rows: int, columns: int, balance: float) -> int:
@@ -166,7 +168,7 @@ def _halvings_inside(rows: int, columns: int, balance: float) -> int:
     wanted.
     """
     work = 2 * math.comb(columns, 2) * rows
-    return sum(work * 2**number <= balance * WORK_INSIDE for number in range(MOST_INSIDE + (balance > 1)))
+    return max(0, 1 + math.floor(math.log2(balance * WORK_INSIDE / work)))
 
 
 def _cells_of_pairs(shape: Sequence[int], decisions: int) -> list[int]:
@@ -303,7 +305,7 @@ def _kept(codes: Codes, pairs: _Pairs, tables: _Tables, rng: Generator, *, left:
     ``left`` and ``balance`` are parameters of `halved`.
     """
     looks = 0 if left else max(LOOKS, round(LOOKS * balance))
-    at_once = tables.at_once * 2**left
+    at_once = max(1, min(tables.at_once * 2**left, pairs.different // FEWEST_BATCHES))
     differ = pairs.equal + rng.permutation(pairs.different)
     first, second = pairs.first[differ], pairs.second[differ]
     keep_second = _decide(codes[first], codes[second], tables, rng, at_once=at_once, looks=looks)
@@ -433,12 +435,12 @@ def _add(surplus: AnyArray, cells: _Cells, change: AnyArray) -> None:
 def _balanced_tables(shape: Sequence[int], decisions: int, *, left: int, balance: float) -> list[Clique]:
     """Return the two- and three-column tables that are small enough to be balanced by ``decisions`` pairs of rows.
 
-    Three-column tables are balanced in the last halving only (``left`` is 0); if ``balance`` is above 1, in every
-    halving, if time allows.  ``left`` and ``balance`` are parameters of `halved`.
+    Three-column tables are balanced if time allows.  Earlier halvings have more pairs, and their imbalance counts less.
+    ``left`` and ``balance`` are parameters of `halved`.
     """
     most = {2: max(decisions, FEWEST_CELLS)}
     work = math.comb(len(shape), 3) * decisions * 4**left
-    if work <= balance * WORK_OF_TRIPLES and (left == 0 or balance > 1):
+    if work <= balance * WORK_OF_TRIPLES:
         most[3] = decisions
     return [
         clique

@@ -228,8 +228,8 @@ def test_tables_of_three_columns_of_few_cells_are_nearer_to_the_model_too():
 @pytest.mark.parametrize(
     ("rows", "balance", "halvings"),
     [
-        (100, 1, 3),
-        (100, 2, 4),
+        (100, 1, 4),
+        (100, 16, 4),
         (100, 0, 0),
         (WORK // (18 * 7), 1, 3),
         (WORK // (18 * 3), 1, 2),
