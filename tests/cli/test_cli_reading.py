@@ -38,7 +38,6 @@ WRITTEN = list(itertools.product([",", ";", "\t", "|"], ["utf-8", "utf-8-sig", "
 
 
 @pytest.mark.sampled("landing")
-@pytest.mark.sampled
 @pytest.mark.parametrize(("delimiter", "encoding", "missing"), WRITTEN)
 def test_a_file_is_read_right_however_it_is_written(
     tmp_path: Path, delimiter: str, encoding: str, missing: str

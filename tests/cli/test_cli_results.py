@@ -135,7 +135,6 @@ def test_answers_on_the_command_line_are_those_of_the_library(folder: Path, narr
 
 
 @pytest.mark.sampled("landing")
-@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("words", "question"),
     [

@@ -76,7 +76,6 @@ def test_the_known_dual_proves_the_known_optimum(known):
 
 
 @pytest.mark.sampled("landing")
-@pytest.mark.sampled
 @over_solvers
 def test_weights_lie_on_the_simplex_and_the_objective_is_theirs(solver: Solver, claim, known: KnownProblem):
     result = solved(solver, known)
@@ -128,7 +127,6 @@ def test_permuting_the_queries_changes_nothing(solver: Solver, claim, known: Kno
 
 
 @pytest.mark.sampled("landing")
-@pytest.mark.sampled
 @over_solvers
 def test_the_unit_of_the_answers_scales_the_objective_and_nothing_else(solver: Solver, claim, known: KnownProblem):
     problem, first = known.problem, solved(solver, known)

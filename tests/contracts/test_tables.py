@@ -310,7 +310,6 @@ def bounds(column):
 
 
 @pytest.mark.sampled("landing")
-@pytest.mark.sampled
 @pytest.mark.parametrize("case", CASES)
 def test_a_table_comes_back_of_its_types_and_its_values_within_the_schema_missing_or_themselves(case):
     grid, indices = grid_of(case.column), every_grid_point(case.column)
@@ -341,10 +340,9 @@ INFERRED = [case for case in CASES if "period" not in case.id] + [
 
 
 @pytest.mark.sampled("landing")
-@pytest.mark.sampled
 @pytest.mark.parametrize("case", INFERRED)
 def test_a_column_that_nobody_declared_comes_out_of_the_type_that_it_went_in(case):
-    """From the type alone: what is open is filled in as a discovery might."""
+    """From the type alone: what is open is filled in as a discovery might.  Levels that nobody declared have no order."""
     source = FrameSource(case.table)
     inferred = infer_schema(source)[NAME]
     column = replace(inferred.example(), nullable=True)
@@ -353,7 +351,10 @@ def test_a_column_that_nobody_declared_comes_out_of_the_type_that_it_went_in(cas
     indices = every_grid_point(column)[: grid_of(column).regular]
     built = form.build(schema, {NAME: decode(column, indices[indices < grid_of(column).regular])})
     assert form.suited(schema) == form
-    assert FrameSource(built).dtypes == source.dtypes
+    expected = source.dtypes[NAME]
+    if not column.ordered:
+        expected = expected.replace(", ordered]", "]").replace("ordered=1", "ordered=0")
+    assert FrameSource(built).dtypes == {NAME: expected}
 
 
 @pytest.mark.parametrize(

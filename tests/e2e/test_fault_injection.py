@@ -284,7 +284,6 @@ def test_a_fault_after_the_charge_ends_in_a_table_or_in_a_returned_entry(name, t
 
 
 @pytest.mark.sampled("landing")
-@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("name", "boundary", "left"),
     [

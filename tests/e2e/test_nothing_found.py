@@ -56,7 +56,6 @@ def _expected_warnings() -> Iterator[None]:
 
 
 @pytest.mark.sampled("landing")
-@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("kind", "rows"),
     [
@@ -116,7 +115,6 @@ def test_an_array_keeps_its_columns_in_their_places() -> None:
 
 
 @pytest.mark.sampled("landing")
-@pytest.mark.sampled
 @pytest.mark.parametrize("rows", SIZES)
 @pytest.mark.parametrize(
     "model", [LogisticRegression(), HistGradientBoostingClassifier(), DecisionTreeClassifier(), LinearRegression()],

@@ -70,7 +70,6 @@ DOORS = {
 
 
 @pytest.mark.sampled("landing")
-@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("door", "mechanism", "most"),
     [

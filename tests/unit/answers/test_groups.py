@@ -98,7 +98,6 @@ def exact_release() -> sd.SyntheticRelease:
 
 
 @pytest.mark.sampled("landing")
-@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("kind", "where", "by"), [pytest.param(*one, marks=[pytest.mark.slow] * (one not in IN_TURNS)) for one in ALL]
 )

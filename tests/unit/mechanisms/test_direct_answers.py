@@ -127,7 +127,6 @@ def test_unknown_aims_levels_and_queries_are_refused():
 
 
 @pytest.mark.sampled("landing")
-@pytest.mark.sampled
 @pytest.mark.parametrize("subset", [False, True])
 @pytest.mark.parametrize("unit", [1, 1000, 10**8])
 @pytest.mark.parametrize(

@@ -293,7 +293,6 @@ def test_a_plan_takes_a_draft_and_says_what_it_assumed(draft: Draft) -> None:
 
 @pytest.mark.landing
 @pytest.mark.sampled("landing")
-@pytest.mark.sampled
 @pytest.mark.parametrize(
     "column",
     [sd.Integer(), sd.Continuous(), sd.Categorical(), sd.Categorical(other="rest"), sd.Datetime(), sd.Duration(),

@@ -95,7 +95,6 @@ def accepted(table):
 
 
 @pytest.mark.sampled("landing")
-@pytest.mark.sampled
 @pytest.mark.parametrize("spelled", MOMENTS_AS_TEXT)
 @pytest.mark.parametrize("library", TEXT_TABLES)
 def test_moments_that_are_texts_are_drafted_as_moments_and_come_out_as_such_texts(library, spelled):

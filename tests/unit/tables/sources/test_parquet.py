@@ -102,7 +102,6 @@ WRITERS = [write_file, write_folder, write_glob, write_partitions, write_feather
 
 
 @pytest.mark.sampled("landing")
-@pytest.mark.sampled
 @pytest.mark.parametrize("adjacency", [EVERY_ROW, Adjacency(unit="person", rows=3)])
 @pytest.mark.parametrize("write", WRITERS)
 @pytest.mark.parametrize("block_rows", [64, 131_072])

@@ -125,7 +125,6 @@ def test_a_query_of_any_width_and_price_has_a_polynomial_that_is_never_worse_tha
 
 @pytest.mark.landing
 @pytest.mark.sampled("landing")
-@pytest.mark.sampled
 @pytest.mark.parametrize("k", [9, 48, 56, 64, 80])
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 def test_all_levels_without_a_price_give_the_query_itself(shape, k):
