@@ -112,6 +112,7 @@ def fit_histories(
             # moves 1 + (k - 1) times their likeness as far as that of independent rows (the variance of a sum).
             alike = _likeness(one, targets.get(key, ()), Kind.SIBLING)
             of_base = step
+            steps = {Kind.SIBLING: step / _beside(rows[key[0]])}  # a row has their factor once for each earlier row
             if alike > 0:  # the base alone moves margins
                 times = 1 + (_beside(rows[key[0]]) - 1) * alike
                 of_base, step = 1 / times, step / times
@@ -120,10 +121,11 @@ def fit_histories(
                 one,
                 base=one.base + _move_of_base(ones[key] * scale, expected.ones[key], step=of_base),
                 factors=tuple(
-                    _moved(f, _move(f, target, now, scale=scale, step=step, margins=alike == 0))
-                    for f, target, now in factors
+                    _moved(f, _move(f, each, now, rows[key[0]], scale=scale, step=steps.get(f.table.kind, step),
+                                    margins=alike == 0))
+                    for f, each, now in factors
                 ),
-            )
+            )  # fmt: skip
         model = Histories(model.layout, moved)
         if sweep >= int(sweeps * (1 - LAST)):
             late.append(model)
@@ -151,7 +153,7 @@ def _beside(rows: Rows) -> float:
 
     A step on rows of one parent row that resemble each other is divided by about this number.
     """
-    return len(rows) / max(int((rows.rank == 0).sum()), 1)
+    return max(len(rows), 1) / max(int((rows.rank == 0).sum()), 1)
 
 
 def _persistence(one: Conditional, targets: Sequence[Target]) -> float:
@@ -195,8 +197,22 @@ def _move_of_base(wanted: FloatArray, now: FloatArray, *, step: float) -> FloatA
     return np.asarray(step * np.clip(np.log((wanted + 1) / (now + 1)), -MOST_STEP, MOST_STEP))
 
 
+def _step_of_equal(kind: Kind, now: FloatArray, rows: Rows) -> float:
+    """Return the step of a table of equal values in two rows, whose counts ``now`` are expected: at most 1.
+
+    A logarithm that moves by 1 moves that of a count by the share of rows with other values (the derivative of the log of
+    a probability by its log-odds), so that a step of 1 goes too far for no table of a row and the row before.  A row of
+    unordered ones is compared with all others of its parent row, so that it moves as many times as far.
+    """
+    if kind is Kind.STAY:
+        return 1.0
+    several = max(int((rows.rank == 1).sum()), 1)
+    differ = max(1 - float(now.sum()) / several, 0.0)
+    return 1 / max(_beside(rows) * differ, 1.0)
+
+
 def _move(
-    factor: Factor, target: Target, now: FloatArray, *, scale: float, step: float, margins: bool = True
+    factor: Factor, target: Target, now: FloatArray, rows: Rows, *, scale: float, step: float, margins: bool = True
 ) -> FloatArray:
     """Return the change of a factor's logarithms, (cells,), that moves its expected table ``now`` towards its target.
 
@@ -205,19 +221,16 @@ def _move(
 
     The law of an attribute cannot change how many rows have each value of the attributes that it is given.  So for each
     of these the target is first scaled to the rows that are expected; else a target with more of them would raise all
-    logarithms, without any effect, up to their bounds.  Tables of equal values in two rows are not scaled, since their
-    sum is fitted: their ``step`` is always .6.  Tables of siblings take .4 of their step.  Both numbers are tuned; their
-    effect is not measured.
+    logarithms, without any effect, up to their bounds.  Tables of equal values in two of the drawn ``rows`` are not
+    scaled, since their sum is fitted; see `_step_of_equal` for their step.
 
     Without ``margins`` only the relation beyond the margins is moved, as for factors of siblings always.
     """
     wanted, soft = target.counts * scale, max(1.0, 0.2 * target.stddev * scale)
     if factor.table.kind in (Kind.STAY, Kind.ALIKE):
-        step = 0.6
+        step = _step_of_equal(factor.table.kind, now, rows)
     else:
         wanted = wanted * (now.sum(axis=1) / np.maximum(wanted.sum(axis=1), 1e-9))[:, None]
-    if factor.table.kind in (Kind.SIBLING, Kind.ALIKE):
-        step *= 0.4
     change = np.clip(np.log((wanted + soft) / (now + soft)), -MOST_STEP, MOST_STEP)
     if factor.table.kind is Kind.SIBLING or not (margins or factor.table.kind in (Kind.STAY, Kind.ALIKE)):
         change = _beyond_margins(change, now)
