@@ -128,8 +128,8 @@ class DatabaseAsker:
             left_out = ~np.isnan(self._left_out(asked, 1))
             return replace(found, lower=np.where(left_out, 0.0, found.lower)) if left_out.any() else found
         features = asked.features(self.persons)
-        estimate, chance = self._estimated(asked, features)
-        stddev = np.hypot(self._error(asked, features, estimate), chance)
+        estimate, beside = self._estimated(asked, features)
+        stddev = np.hypot(self._error(asked, features, estimate), np.hypot(beside, self._untold(asked, features)))
         return self._shown(asked, features.labels, estimate, stddev, [MODEL] * features.size)
 
     @cached_property
@@ -148,10 +148,21 @@ class DatabaseAsker:
     def weights(self) -> FloatArray:
         """Return the weight of each drawn person, (persons,), in private persons.
 
-        Weights are raked to the noisy tables that the model smooths, so that answers follow these.
+        It is the mean of the model's weights and of weights raked to the noisy tables.  The model smooths the tables, which
+        moves what is rare; noisy counts below 0 are raked as if they were 0, which moves means.
         """
-        base = np.full(len(self.persons), self.known.total / len(self.persons))
-        return refitted(self.persons.persons, self.known.measured, base, np.array([self.known.total]))[:, 0]
+        return np.asarray((self._of_model + self._raked) / 2)
+
+    @cached_property
+    def _of_model(self) -> FloatArray:
+        """Return equal weights of the drawn persons, (persons,), in private persons: answers are then the model's."""
+        return np.full(len(self.persons), self.known.total / len(self.persons))
+
+    @cached_property
+    def _raked(self) -> FloatArray:
+        """Return weights of the drawn persons, (persons,), raked to the noisy tables that the model smooths."""
+        total = np.array([self.known.total])
+        return refitted(self.persons.persons, self.known.measured, self._of_model, total)[:, 0]
 
     @cached_property
     def replicates(self) -> DatabaseReplicates:
@@ -162,9 +173,11 @@ class DatabaseAsker:
         return DatabaseReplicates.of(drawn, self.known, rng)
 
     def _estimated(self, asked: Asked, features: Features) -> tuple[FloatArray, FloatArray]:
-        """Return the model's answers and the errors of drawing a finite number of persons, (size,) each.
+        """Return the model's answers, and errors that replicates do not show, (size,) each.
 
-        The persons are divided into `BLOCKS` parts; the spread of the parts' answers gives the errors.
+        One is that of drawing a finite number of persons: these are divided into `BLOCKS` parts, and the spread of the
+        parts' answers gives the error.  The other is the difference between the two answers by the model and by the noisy
+        tables, as either may be nearer to the truth.
         """
         persons, weights = len(self.persons), self.weights
         block = np.arange(persons) * BLOCKS // persons
@@ -172,7 +185,8 @@ class DatabaseAsker:
         parts = [asked.answer(features.sums(weights * in_block[b] * (block == b))) for b in range(BLOCKS)]
         estimate = asked.answer(features.sums(weights))
         chance = root_mean_square([part - estimate for part in parts], features.size) / BLOCKS**0.5
-        return estimate, np.nan_to_num(chance)
+        by_model, by_tables = (asked.answer(features.sums(one)) for one in (self._of_model, self._raked))
+        return estimate, np.nan_to_num(np.hypot(chance, by_tables - by_model))
 
     def _error(self, asked: Asked, features: Features, estimate: FloatArray) -> FloatArray:
         """Return the standard errors of the answers, (size,), from the bootstrap replicates.
@@ -189,6 +203,30 @@ class DatabaseAsker:
             case Mean() | Variance() as question:
                 return self._with_unseen_values(asked, question, features, stddev)
         return stddev
+
+    def _untold(self, asked: Asked, features: Features) -> FloatArray:
+        """Return the error of relations that no noisy answer is about, (size,), though the question names both columns.
+
+        The model then takes the columns to be independent.  The answer is bounded by their strongest relations, in which
+        the rows of one column follow the order of the other one, or its reverse (Fréchet 1951).  The error is the larger
+        difference, as half of an interval.
+        """
+        found = np.zeros(features.size)
+        now = asked.answer(features.sums(self._of_model))
+        for fixed, moved in asked.pairs_of_columns():
+            if frozenset({(fixed.table, fixed.name), (moved.table, moved.name)}) in self.known.told:
+                continue
+            given = asked.order(self.persons, fixed)[self.persons.places(moved.table, fixed.table)]
+            own, rng = asked.order(self.persons, moved), generator(self.random_state)
+            ties = rng.random((2, len(own)))
+            places, values = np.lexsort((ties[0], given)), np.lexsort((ties[1], own))
+            for one in (values, values[::-1]):
+                indices = np.empty_like(values)
+                indices[places] = self.persons.indices(moved.table, moved.name)[one]
+                strongest = asked.features(self.persons.with_indices(moved.table, moved.name, indices))
+                apart = np.abs(asked.answer(strongest.sums(self._of_model)) - now)
+                found = np.fmax(found, apart / STUDENT)
+        return found
 
     def _with_unseen(self, asked: Asked, features: Features, stddev: FloatArray) -> FloatArray:
         """Return standard errors, (size,), that include rare rows hidden by noise, which no drawn person has.
@@ -342,7 +380,9 @@ class DatabaseAsker:
             below = _Below(mine.owner[own], mine.values[own, 1][:, None] <= estimate)
             error = replicates.errors(below.parts, len(shares))
             chance = np.sqrt(shares * (1 - shares) * (weights**2).sum()) / weights.sum()
-            half = STUDENT * np.hypot(np.nan_to_num(error), chance)
+            all_below = _Below(features.owner[some], values[:, None] <= estimate)
+            apart = all_below.parts(self._raked) - all_below.parts(self._of_model)
+            half = STUDENT * np.sqrt(np.nan_to_num(error) ** 2 + chance**2 + apart**2)
             for one, wanted in zip(found, (shares, shares - half, shares + half), strict=True):
                 one.append(_at(values, weights, wanted))
         if not len(features.owner):

@@ -48,6 +48,10 @@ CHANCE = 0.8
 sqrt(2 / pi), rounded up."""
 
 
+Pair = frozenset[tuple[int, str]]
+"""Two attributes, each by the position of its table and its name, in no order."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Measured:
     """Holds a noisy table that the model was fitted to, and the possible strength of its relation.
@@ -125,12 +129,15 @@ class MeasuredDatabase:
         The tables that the model was fitted to.
     scored
         The tables that were scored but not measured.
+    told
+        Pairs of attributes of a row, or of a row and one above it, that a noisy answer is about.
     """
 
     total: float
     total_stddev: float
     measured: tuple[Measured, ...]
     scored: tuple[Scored, ...]
+    told: frozenset[Pair]
 
     @classmethod
     def of(cls, measurements: Sequence[Measurements], layout: Layout) -> MeasuredDatabase:
@@ -149,7 +156,11 @@ class MeasuredDatabase:
                 measured.append(Measured(of, noisy.ravel(), stddev, _strength(of, noisy, stddev)))
         known = {one.table.name for one in measured}
         scored = [pair for one in measurements for pair in _scores(one, known)]
-        return cls(total, error, tuple(measured), tuple(scored))
+        every = [one.table for one in measured] + [one.table for one in scored]
+        told = frozenset(
+            _pair(part) for one in every for part in one.parts or (one,) if part.kind in (Kind.ROW, Kind.PARENT)
+        )
+        return cls(total, error, tuple(measured), tuple(scored), told)
 
     def unseen(self, terms: Sequence[Term], layout: Layout) -> float:
         """Return the fraction of the persons that noise may hide from a question: the noise stddev of a column.
@@ -165,6 +176,12 @@ class MeasuredDatabase:
             if one.table.kind is Kind.ONE and (one.table.table, one.table.attribute) == _attribute(layout, term)
         ]  # fmt: skip
         return min(found, default=0.0)
+
+
+def _pair(table: PersonTable) -> Pair:
+    """Return the two attributes of a table of one row, or of a row and one above it."""
+    level = table.above if table.kind is Kind.PARENT else table.table
+    return frozenset({(table.table, table.attribute), (level, table.other)})
 
 
 def _attribute(layout: Layout, term: Term) -> tuple[int, str]:

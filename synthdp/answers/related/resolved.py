@@ -6,8 +6,9 @@ module uses persons drawn from a model, with weights; it adds no noise.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -193,6 +194,34 @@ class Asked:
             return None
         (term,) = terms
         return term if term.child < 0 else None
+
+    def pairs_of_columns(self) -> Iterator[tuple[Term, Term]]:
+        """Yield the pairs of columns or numbers of rows that the question relates, of one row or of a row and one above.
+
+        The second is always a column, and of the lower table.
+        """
+        terms = [
+            one for one in dict.fromkeys(self.terms.values())
+            if one.summary in ("", ROWS) and one.name in self.layout.tables[one.table].axes
+        ]  # fmt: skip
+        for fixed, moved in itertools.permutations(terms, 2):
+            first = terms.index(fixed) < terms.index(moved) or fixed.child >= 0
+            beside = fixed.table == moved.table and first
+            if moved.child < 0 and (beside or fixed.table in self.layout.ancestors(moved.table)):
+                yield fixed, moved
+
+    def order(self, drawn: Drawn, term: Term) -> FloatArray:
+        """Return the order of a table's rows by what the question asks of a term, (rows,).
+
+        It is the number of its conditions that a row meets, else its number, else its group.
+        """
+        name = next(name for name, one in self.terms.items() if one == term)
+        compared = [one for node in _conditions(self.question) for one in comparisons_of(node) if one.column == name]
+        if compared:
+            return np.asarray(sum(drawn.holds(one, term).astype(np.float64) for one in compared))
+        if name in _values(self.question):
+            return drawn.numbers(term)[0]
+        return drawn.groups(term, None)[0].astype(np.float64)
 
     def answers_of_points(self, term: Term) -> IntArray:
         """Return for each grid point of ``term`` the position of the answer that counts its rows, (releasable,).

@@ -7,7 +7,7 @@ its parent.  ``visits.cost.mean`` is the mean of a number over these rows.  The 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -229,6 +229,10 @@ class Drawn:
             found = self.model.grid_indices(self.persons, table, column, self.rng)
             self._indices[table, column] = found.astype(np.int64)
         return self._indices[table, column]
+
+    def with_indices(self, table: int, column: str, indices: IntArray) -> Drawn:
+        """Return the same persons with other values of one column, given by the grid point of each row, (rows,)."""
+        return replace(self, _indices={**self._indices, (table, column): indices})
 
     def numbers(self, term: Term) -> tuple[FloatArray, BoolArray]:
         """Return the number that a term has in each row of its table, and whether the row has one, (rows,) each."""

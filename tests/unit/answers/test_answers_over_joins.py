@@ -344,6 +344,57 @@ def test_noise_that_may_hide_a_level_is_that_of_its_counts_in_all_periods_togeth
     assert noisy.unseen([term], release.output.layout) * noisy.total == pytest.approx(3.0 * groups**0.5)
 
 
+@pytest.mark.parametrize("persons", [200, 300])
+def test_intervals_under_much_noise_hold_what_the_synthetic_tables_say(
+    monkeypatch: pytest.MonkeyPatch, persons: int
+) -> None:
+    """The model smooths noisy tables; an answer knows that neither is the truth."""
+    with_repeatable_noise(monkeypatch)
+    release = sd.DatabaseRelease(schema=SCHEMA, epsilon=0.3, random_state=0).fit(private(persons)).release_
+    made = release.sample(20_000, random_state=1)
+    visits = made["visits"].assign(cost=made["visits"]["cost"].astype(float))
+    of_person = visits.groupby("pid")["cost"]
+    said = [
+        (sd.mean("cost"), visits["cost"].mean()),
+        (sd.mean("visits.cost.mean"), of_person.mean().mean()),
+        (sd.mean("visits.cost.sum"), of_person.sum().sum() / 20_000),
+        (sd.quantile("cost", 0.5), visits["cost"].median()),
+    ]
+    for question, synthetic in said:
+        found = release.answer(question)
+        assert found["lower"][0] <= synthetic <= found["upper"][0], question
+
+
+def test_intervals_hold_the_strongest_relation_where_noise_hides_all_of_two_columns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each visit has its person's value, which a release of two hundred persons does not ask about."""
+    levels = [str(level) for level in range(8)]
+    schema = sd.DatabaseSchema(
+        {
+            "persons": sd.Schema({"a": sd.Categorical(levels)}),
+            "visits": sd.Schema({"b": sd.Categorical(levels), "cost": sd.Integer(0, 99)}),
+        },
+        [sd.Relation("persons", "visits", key="pid", at_most=3)],
+    )
+    rng = np.random.default_rng(0)
+    a = rng.integers(0, 8, 200)
+    pid = np.repeat(np.arange(200), rng.integers(1, 4, 200))
+    visits = pd.DataFrame({"pid": pid, "b": a[pid].astype(str), "cost": 12 * a[pid]})
+    with_repeatable_noise(monkeypatch)
+    release = sd.DatabaseRelease(schema=schema, epsilon=1.0, random_state=0)
+    release.fit({"persons": pd.DataFrame({"pid": range(200), "a": a.astype(str)}), "visits": visits})
+    low = "{} in ('0', '1', '2', '3')"
+    both = release.answer(sd.count(f"{low.format('a')} and {low.format('b')}"))
+    assert both["lower"][0] == 0
+    assert both["upper"][0] >= (a[pid] < 4).sum()
+    share = release.answer(sd.share(low.format("b"), where=low.format("a")))
+    assert (share["lower"][0], share["upper"][0]) == (0, 1)
+    assert release.answer(sd.count(low.format("b")))["upper"][0] < 0.8 * len(visits)
+    high = release.answer(sd.mean("cost", where=f"not {low.format('a')}"))
+    assert high["lower"][0] <= visits["cost"][a[pid] >= 4].mean() <= high["upper"][0]
+
+
 @pytest.mark.slow
 def test_intervals_over_joins_hold_the_truth_under_noise() -> None:
     real = private(2000)
