@@ -25,7 +25,7 @@ from scipy.special import ndtr
 from synthdp.answers.answers import STUDENT
 from synthdp.answers.direct import GLSEstimates
 from synthdp.answers.grouping import QuestionBinning
-from synthdp.answers.misspecification import Misspecification
+from synthdp.answers.misspecification import UNMEASURED, Misspecification
 from synthdp.answers.refitted_points import MomentTargets, refitted
 from synthdp.answers.unmeasured_relations import leaf_mass
 from synthdp.arrays import Codes, FloatArray, IntArray, Sparse
@@ -412,10 +412,9 @@ def root_mean_square(errors: Sequence[FloatArray], size: int) -> FloatArray:
     return np.asarray(np.sqrt(np.divide(sums, known.sum(axis=0), out=np.full(size, np.nan), where=known.any(axis=0))))
 
 
-CORRELATION_STDDEV = 0.3
+CORRELATION_STDDEV = UNMEASURED / math.sqrt(3)
 """Assumed stddev of an unmeasured correlation, as a fraction of the largest that the pair's screened L1 distance allows.
-Tuned on Males and DoctorAUS (docs/benchmarks/answers.md): half and twice of it change widths of intervals by -3.2 and
-+4.9 % (docs/benchmarks/constants.md)."""
+Derived: the correlation is assumed to be evenly distributed, up to the strength `UNMEASURED`, in either direction."""
 
 
 def unmeasured_correlation_errors(bootstrap: Bootstrap, columns: Sequence[int]) -> FloatArray:

@@ -21,13 +21,11 @@ ROUGHNESS = (0.1, 1.0, 10.0, 100.0, 1000.0)
 """Grid of penalties on squared second differences of log-counts, in squared stddevs of the noise; the one with the least
 estimated risk is used.  A numerical tolerance."""
 
-APART = 3.5
+APART = 3.0
 """Number of standard deviations of the noise beyond which persons are taken to be there.  A cell that differs from the
 smooth curve by more is a point mass: it is not smoothed.  The longest run of cells at an end whose total is less is a
 tail: its cells may all be empty.  A larger value smooths smaller point masses away and takes more of a tail for noise; a
-smaller one keeps noise as point masses and persons.  Tuned: half and twice of it change the error of pairs of a row's
-columns of two panels by +2.1 and -3.8 % for point masses.  For tails they change it by -2.7 and -.3 %
-(docs/benchmarks/constants.md).
+smaller one keeps noise as point masses and persons.  A convention: noise alone exceeds it in .3 % of cells.
 """
 
 RISING = 1e3
@@ -44,9 +42,8 @@ squared stddevs of the noise, below which steps end. Numerical tolerances."""
 
 SMALL = 5
 """Tables with fewer rows or columns than this are shrunk by one factor, others by singular values.  The shrinker of
-singular values is optimal only in the limit of large tables.  Histograms with fewer cells are not smoothed, as their second
-differences show little of a shape.  Tuned: half and twice of it change the error of pairs of a row's columns of two panels
-by +1.8 and -1.2 %.  For histograms they change no release of two more panels (docs/benchmarks/constants.md)."""
+singular values is optimal only in the limit of large tables.  Tuned: half and twice of it change the error of pairs of a
+row's columns of two panels by +1.8 and -1.2 % (docs/benchmarks/constants.md)."""
 
 
 def smoothed(
@@ -60,7 +57,7 @@ def smoothed(
 
     The estimate with the least estimated risk is taken, among smooth ones and the result of ``otherwise``.  In a tail
     that may be noise alone, each cell gets the lower count of this estimate and the best smooth one.  Histograms of
-    fewer than `SMALL` cells get the result of ``otherwise``.
+    fewer than three cells, which have no second difference, get the result of ``otherwise``.
 
     Parameters
     ----------
@@ -77,7 +74,7 @@ def smoothed(
     -------
     (groups, cells) counts, at least 0.
     """
-    if noisy.shape[1] < SMALL or stddev <= 0:
+    if noisy.shape[1] < 3 or stddev <= 0:
         return otherwise(noisy)
     y = noisy / stddev
     probe = np.where(np.arange(y.size).reshape(y.shape) * 0.6180339887 % 1 < 0.5, 1.0, -1.0)
@@ -119,8 +116,8 @@ def _shapes(y: FloatArray, shape: FloatArray | None) -> Iterator[tuple[FloatArra
 def _smooth(y: FloatArray, offset: FloatArray) -> Iterator[tuple[FloatArray, float]]:
     """Yield a smooth estimate of ``y``, (groups, cells), for each penalty in `ROUGHNESS`, with its degrees of freedom.
 
-    The logarithm of an estimate minus ``offset`` is smooth; point masses keep their noisy counts.  All counts are in
-    stddevs of the noise.
+    The logarithm of an estimate minus ``offset`` is smooth.  Point masses, which differ from it by more than `APART`,
+    keep their noisy counts.  All counts are in stddevs of the noise.
     """
     offset = np.broadcast_to(offset, y.shape)
     ends = _ends(y)
@@ -139,9 +136,10 @@ def _smooth(y: FloatArray, offset: FloatArray) -> Iterator[tuple[FloatArray, flo
 
 
 def _ends(y: FloatArray) -> BoolArray:
-    """Return which cells, (groups, cells), lie in a tail whose total may be noise only; see `APART`.
+    """Return which cells, (groups, cells), lie in a tail whose total may be noise only.
 
-    There is none in a histogram without significant cells, which would be one tail.
+    A tail is the longest run of cells at an end whose total, in stddevs of its noise, is below `APART`.  There is
+    none in a histogram without significant cells, which would be one tail.
     """
     found = np.zeros(y.shape, np.bool_)
     root = np.sqrt(np.arange(1, y.shape[1] + 1))

@@ -55,12 +55,6 @@ HEAP = 1 / 3
 """Standard deviation of each normal component of the prior, relative to its mean.  Derived: hardly any mass is below 0,
 and the means, each twice the previous mean, leave no gap."""
 
-PSEUDO = 0.1
-"""Pseudo-count of bins added to each component of the prior when its weights are fitted, so that no weight becomes 0.
-A larger value draws the weights towards equality; a smaller one fits few counts too closely.  Tuned: half and
-twice of it change the three-way error of five tables by +.1 and +.1 % (docs/benchmarks/constants.md).
-"""
-
 REACH, PLACES = 7.0, 29
 """A posterior is computed within REACH standard deviations of the noise around the count, at PLACES evenly spaced
 points.  Tolerances: a normal law has 1e-12 outside.  Points are half a standard deviation apart: estimates of 300
@@ -399,8 +393,9 @@ def _normal(y: FloatArray, means: FloatArray) -> tuple[FloatArray, FloatArray, F
 def _fit_priors(likelihoods: FloatArray, held: FloatArray, used: BoolArray) -> tuple[FloatArray, FloatArray]:
     """Fit the component weights of many mixture priors at once, by expectation-maximization.
 
-    The bins of one histogram share a mixture, so each class of bins counts as often as it has bins.  `PSEUDO` bins are
-    added to each component.  Arrays begin with the axes of priors and of m histograms, written as (...).
+    The bins of one histogram share a mixture, so each class of bins counts as often as it has bins.  One bin is added, in
+    equal parts for all components, so that no weight becomes 0 (Perks 1947).  Arrays begin with the axes of priors and of
+    m histograms, written as (...).
 
     Parameters
     ----------
@@ -416,9 +411,8 @@ def _fit_priors(likelihoods: FloatArray, held: FloatArray, used: BoolArray) -> t
     -------
     (..., laws, c) posterior chance of each law for each class, and (..., c) likelihood of each class's count.
     """
-    pseudo = PSEUDO * used
-    bins = held.sum(axis=-1)[:, None] + pseudo.sum(axis=-1, keepdims=True)  # pseudo-counts included
-    shares = used / used.sum(axis=-1, keepdims=True)
+    shares = pseudo = used / used.sum(axis=-1, keepdims=True)
+    bins = held.sum(axis=-1)[:, None] + 1  # with the bin that is added
     for _ in range(STEPS):
         mixed = (shares[..., None, :] @ likelihoods)[..., 0, :]
         shares = (shares * (likelihoods @ (held / mixed)[..., None])[..., 0] + pseudo) / bins

@@ -8,28 +8,25 @@ from collections.abc import Sequence, Set as AbstractSet
 
 import numpy as np
 
-from synthdp.arrays import FloatArray, IntArray
+from synthdp.arrays import MEAN_ABS, FloatArray, IntArray
 from synthdp.domain.refinement import Refinement
+from synthdp.mechanisms.adaptive.energies import TYPICAL
 from synthdp.mechanisms.column_tree import OneWay
 from synthdp.queries.contingency import NoisyTable
 from synthdp.sampling.structural_zeros import pinned_leaves
 from synthdp.schema.columns import DISCOVERED
 from synthdp.schema.schema import Schema
 
-KAPPA, KAPPA_OF_WIDE = 0.3, 8.0
+KAPPA = 0.3
 """A column gets about sqrt(n / (KAPPA sigma)) coarse bins, at least 4.  Here n is the number of rows, and sigma the noise
-in a cell of a pair's table, in rows.  Smaller values make more bins, with fewer rows in each against the noise.
-KAPPA_OF_WIDE, for wide tables, makes fewer bins: there the noise summed over a whole table is about a tenth of the rows.
-So tables of the pairs whose scores are significant gain more than their noise.  Tuned: half and twice of KAPPA change the
-three-way error of five tables by +1.1 and +.6 %; of KAPPA_OF_WIDE the error of a table of 150 columns by -.9 and +.2 %
-(docs/benchmarks/constants.md)."""
+in a cell of a pair's table, in rows.  Smaller values make more bins, with fewer rows in each against the noise.  Tuned:
+half and twice of it change the three-way error of five tables by +1.1 and +.6 % (docs/benchmarks/constants.md)."""
 
-ATOM_SHARE = 0.3
-"""A single value may get a coarse bin of its own if it holds this fraction of its bin in the first histogram.  So
-point masses are kept.  In tables of persons a bin of a number is a group by itself if it holds this fraction of the persons.
-A smaller value keeps smaller point masses, at the cost of more bins.  Tuned: half and twice of it change the three-way error
-of five tables by -.1 and -.2 %.  For groups they change the error of pairs of a row's columns of two panels by -2.8 and
-+.1 % (docs/benchmarks/constants.md)."""
+KAPPA_OF_WIDE = MEAN_ABS / TYPICAL[2]
+"""The constant in place of `KAPPA` for wide tables, which makes fewer bins.  Derived: the mean absolute noise, summed over a
+whole table of n / (KAPPA_OF_WIDE sigma) cells, is a typical relation.  So tables of the pairs whose scores are significant
+gain more than their noise.
+"""
 
 
 def group_target(total: float, pair_stddev: float, *, wide: bool = False) -> float:
@@ -170,7 +167,8 @@ def _ordered_groups(one_way: OneWay, target: float, regular: int) -> IntArray:
     """Return the coarse bin of each fine bin of an ordered column, (regular,), numbered from 0.
 
     Bins of the first histogram are merged from left to right up to ``target`` rows, so that cells of larger tables have
-    significant counts.  A bin is divided only where single values hold much of it, so that point masses are kept.
+    significant counts.  A bin is divided only around single values of more than ``target`` rows, so that point masses are
+    kept.
     """
     cell, discovered = one_way.first_bin[:regular], one_way.axis.column.source == DISCOVERED
     weights = one_way.weights[:regular]
@@ -205,11 +203,7 @@ def _around_point_mass(weights: FloatArray, mass: float, target: float) -> IntAr
     """
     inner = np.zeros(len(weights), np.int64)
     heaviest = int(np.argmax(weights))
-    if (
-        len(weights) > 1
-        and weights[heaviest] > max(target, ATOM_SHARE * mass)
-        and mass - weights[heaviest] > 2 * target
-    ):
+    if len(weights) > 1 and weights[heaviest] > target and mass - weights[heaviest] > 2 * target:
         inner[heaviest:] += weights[:heaviest].sum() > target
         inner[heaviest + 1 :] += weights[heaviest + 1 :].sum() > target
     return inner
@@ -227,7 +221,7 @@ def _around_point_masses(weights: FloatArray, target: float) -> IntArray:
         return inner
     heaviest, mass = int(np.argmax(weights)), float(weights.sum())
     before, after = weights[:heaviest], weights[heaviest + 1 :]
-    if weights[heaviest] > max(target, ATOM_SHARE * mass) and mass - weights[heaviest] > target:
+    if weights[heaviest] > target and mass - weights[heaviest] > target:
         if before.sum() > target:
             inner[:heaviest] = _around_point_masses(before, target)
             inner[heaviest:] = inner[:heaviest].max() + 1

@@ -23,6 +23,7 @@ from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain, starts_of
 from synthdp.domain.grid import grid_of
 from synthdp.measurements import Measurements
+from synthdp.mechanisms.adaptive.shares import SCREEN, score_noise
 from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.column_sizes import cut_by_size
 from synthdp.mechanisms.column_tree import OneWay, first_trees
@@ -30,22 +31,6 @@ from synthdp.privacy.loss import ROUNDING
 from synthdp.queries.contingency import LEAST_STDDEV
 from synthdp.queries.marginals import one_ways
 from synthdp.schema.columns import DISCOVERED, Column
-
-ONE_WAY_LEVEL = 0.13
-"""Share of the budget for the first histograms of all columns at little noise: summed over a column, it is .2 % of the
-rows.  Each factor of ten of more noise raises the share by .22, since relations cannot be accurate where columns are
-not.  A larger one makes columns better, and relations worse.  Tuned: .1 changes Kolmogorov distances of three tables by
-+6 % and their three-way errors by -.2 % at epsilon 3, and nothing beyond scatter at .3 and 1
-(docs/benchmarks/planner.md).
-"""
-
-
-ONE_WAYS = (0.1, 0.8)
-"""Least and largest share of the budget for the first histograms of all columns.  Where noise is low, the least share
-keeps single columns accurate.  Where noise is high, the largest share leaves some budget for relations.  Tuned:
-half and twice of it change the three-way error of five tables by +.6 and 0 % (docs/benchmarks/constants.md).
-"""
-
 
 WIDER = 4
 """How many times wider than the data a discovered range may be; its first histogram has this many times as many bins.
@@ -292,7 +277,10 @@ def _pooled_total(total: float, stddev: float, columns: Sequence[FloatArray], no
 def one_way_share(cells: Sequence[int], budget: BudgetAllocation, *, total: float) -> float:
     """Return the budget share of the first histograms of all columns; it grows with their noise relative to the rows.
 
-    A single column gets half of the remaining budget.
+    Let v be a column's noise with the whole budget, summed over its bins, and t the aim of a relation's score
+    (`score_noise`), both as fractions of the rows.  The share s minimises v / s + t / (1 - s), so that neither columns nor
+    relations get too little.  So s = sqrt(v) / (sqrt(v) + sqrt(t)), but at least `SCREEN`, what looking for strong
+    relations costs.  A single column gets half of the remaining budget.
 
     Parameters
     ----------
@@ -306,4 +294,4 @@ def one_way_share(cells: Sequence[int], budget: BudgetAllocation, *, total: floa
     if len(cells) == 1:
         return budget.share * 0.5
     noise = budget.table_stddev(1 / len(cells)) * float(np.mean(cells)) / total
-    return float(np.clip(ONE_WAY_LEVEL + 0.22 * math.log10(noise / 0.002), *ONE_WAYS))
+    return max(SCREEN, math.sqrt(noise) / (math.sqrt(noise) + math.sqrt(score_noise(2))))

@@ -19,14 +19,6 @@ FINEST = 32
 """Width of the narrowest bins near 0, in grid points, about.  Derived: `OneWayTree.fan`, the number of parts of a split
 bin, so that the next depth splits a narrowest bin into single points."""
 
-AN_OCTAVE = 2
-"""Number of bins from a number to its double, where bins grow with the size of numbers.  A larger value separates
-sizes more finely, with fewer rows in a bin against the same noise.  Tuned: half and twice of it change the
-three-way error of five tables by -.4 and -.4 % (docs/benchmarks/constants.md)."""
-
-_PARTS = tuple(part / AN_OCTAVE for part in range(AN_OCTAVE))
-"""Starts of the bins between a number and its double, in octaves (log2).  Derived."""
-
 WINDOWS = (1, 2, 4, 8, 16, 32)
 """Numbers of neighbouring bins that are tested together for rows, since a thin tail may be significant only as a sum.
 A grid: its steps of two are a tolerance."""
@@ -55,8 +47,8 @@ def cut_by_size(column: Column, starts: IntArray) -> IntArray:
     grid, zero = grid_of(column), _zero(column)
     ends = [float(NEAR * width) for width in sorted({run.width for run in grid.runs})]
     nearest = ends[0] if ends else grid.steps / len(starts)
-    smaller = np.arange(1, max(1, math.ceil(AN_OCTAVE * math.log2(max(nearest / FINEST, 1)))))
-    sizes = np.concatenate([nearest * 2.0 ** (-smaller / AN_OCTAVE), *(np.array(ends) * 2.0**-part for part in _PARTS)])
+    smaller = np.arange(1, max(1, math.ceil(math.log2(max(nearest / FINEST, 1)))))
+    sizes = np.concatenate([nearest * 2.0**-smaller, ends])  # one bin from a number to its double
     cuts = np.rint(np.concatenate([zero - sizes, zero + sizes]))
     inside = cuts[(cuts > 0) & (cuts < grid.steps)]
     return np.union1d(starts, grid.points_of(inside.astype(np.uint64)).astype(np.int64))

@@ -24,13 +24,6 @@ bins at the end are cut off.  A larger value cuts off thin tails too.  A smaller
 others.  Tuned: half and twice of it change the three-way error of three undeclared tables by -.9 and +24.9 %
 (docs/benchmarks/constants.md)."""
 
-TAIL, TAIL_SHARE = 1.0, 0.25
-"""The bin beyond the last filled bin is kept too if its count is large enough.  The count must exceed TAIL standard
-deviations of the noise and the fraction TAIL_SHARE of the last filled bin.  If tails fall by half from bin to bin, this
-bin is then as likely as not to hold rows.  Larger values cut off more of thin tails, smaller values keep bins of noise.
-Tuned: half and twice of TAIL change the three-way error of three undeclared tables by -.2 and 0 %; of TAIL_SHARE by 0 and
-+.1 % (docs/benchmarks/constants.md)."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OneWay:
@@ -328,12 +321,13 @@ def _empty_ends(counts: FloatArray, stddev: float) -> BoolArray:
     """Return which bins at the ends of a range, (bins,), hold no more rows than noise explains.
 
     Neighbouring bins are also tested together.  Discovered bounds tend to be too wide, and the first histogram has less
-    noise than the counts that found them.  If no bin is filled, no bin is cut off.
+    noise than the counts that found them.  Bins beside the filled ones stay as long as each has more rows than one standard
+    deviation of the noise, as thin tails do.  If no bin is filled, no bin is cut off.
     """
     first, last = filled_range(counts, FILLED * stddev)
-    while 0 < last < len(counts) and counts[last] > max(TAIL * stddev, TAIL_SHARE * counts[last - 1]):
+    while 0 < last < len(counts) and counts[last] > stddev:
         last += 1
-    while 0 < first < last and counts[first - 1] > max(TAIL * stddev, TAIL_SHARE * counts[first]):
+    while 0 < first < last and counts[first - 1] > stddev:
         first -= 1
     place = np.arange(len(counts))
     return ((place < first) | (place >= last)) & (last > 0)

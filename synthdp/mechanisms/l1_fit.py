@@ -35,7 +35,7 @@ from synthdp.fit.max_entropy import MaxEntropy
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.column_groups import coarse_table, coarsen_columns
-from synthdp.mechanisms.column_histograms import OneWayTree
+from synthdp.mechanisms.column_histograms import OneWayTree, one_way_share
 from synthdp.mechanisms.column_tree import OneWay
 from synthdp.mechanisms.l1_pairs import NoisyAverages, tables_of_products
 from synthdp.mechanisms.mechanism import HasPrivacyCost
@@ -196,10 +196,6 @@ def _gains(tables: Sequence[NoisyTable]) -> dict[Clique, float]:
     return gains
 
 
-ONE_WAY_SHARE = 0.3
-"""Share of the budget for one histogram of every column.  More makes single columns and their groups better, less the
-relations.  Tuned: half and twice of it change the three-way error of two tables by +3.0 and -1.3 %
-(docs/benchmarks/constants.md)."""
 GROUPS = 16
 """About how many groups a column's values are merged into for pairs.  More keep finer relations, but the cells of a pair
 hold fewer rows against the same noise.  Tuned: half and twice of it change the three-way error of two tables by +.1 and
@@ -329,8 +325,10 @@ class L1Fit(HasPrivacyCost):
         self._progress("one-ways", 0)
         count, budget = count_rows_from(account, BudgetAllocation.of(account), share=COUNT_SHARE)
         total = count.rows
-        share = ONE_WAY_SHARE if len(schema) > 1 else budget.share
-        plan = OneWayTree().suited(budget, share=share / 2, columns=len(schema), total=total)
+        ways = OneWayTree()
+        cells = [len(ways.plain_starts(column)) for column in schema.values()]
+        share = one_way_share(cells, budget, total=total) if len(schema) > 1 else budget.share
+        plan = ways.suited(budget, share=share / 2, columns=len(schema), total=total)
         columns, budget, first = plan.measure(account, budget, share=share / 2, most=share, total=total)
         measured = count.measurements + first
         refinements = coarsen_columns(schema, columns, total / GROUPS)

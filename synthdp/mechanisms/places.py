@@ -31,12 +31,6 @@ from synthdp.randomness import Generator
 from synthdp.sampling.exact_tables import ExactTable, exact_counts
 from synthdp.schema.schema import Schema
 
-PLACES_SHARE = 0.45
-"""Fraction of the budget left after the one-ways that goes to tables of places with other columns.  A larger one makes
-counts of places more accurate, and other relations less.  Tuned by `benchmarks/utility/places.py`: half and twice of it
-change the errors of tables of places of another table by +1.0 and -.8 %; of pairs by 0 and +.4 %
-(docs/benchmarks/constants.md)."""
-
 
 def check_places(name: str, schema: Schema) -> None:
     """Raise an error if the column named as ``places`` cannot be one.
@@ -81,9 +75,9 @@ def measure_places(
 ) -> Knowledge:
     """Measure the tables of places by every other column, at each step of the places' hierarchy.
 
-    Costs the fraction `PLACES_SHARE` of the remaining budget, for the curator's neighbours.  If no pair with the column
-    of places has weight and few enough cells, it costs nothing.  The steps share it so that the noise, summed over the
-    places of all steps, is least.
+    Costs half of the remaining budget, for the curator's neighbours; the other relations get as much.  If no pair with
+    the column of places has weight and few enough cells, it costs nothing.  The steps share it so that the noise, summed
+    over the places of all steps, is least.
 
     Parameters
     ----------
@@ -98,7 +92,7 @@ def measure_places(
     tree_cells
         Most cells of the junction tree.
     """
-    share, shape = known.left.share * PLACES_SHARE, known.domain.shape
+    share, shape = known.left.share / 2, known.domain.shape
     pairs: list[Clique] = [(min(j, place), max(j, place)) for j in range(len(shape)) if j != place]
     pairs = [pair for pair in pairs if workload.weight(pair) > 0 and table_size(shape, pair) <= MAX_PAIR_CELLS]
     steps = steps_of(known.domain.axes[place])

@@ -33,10 +33,9 @@ from synthdp.randomness import Generator, generator
 from synthdp.sampling.exact_tables import ExactTable
 from synthdp.schema.schema import Schema
 
-PUBLIC_GROUPS = 20
+PUBLIC_GROUPS = 32
 """Least number of coarse bins of a column if there are public rows, which support more bins than noisy answers alone.
-Tuned: at epsilon .1 on Adult's published sample the error is .076 with 20 and .081 without this minimum. Half and twice
-of it change the three-way error of two tables with public rows by +.1 and +.5 % (docs/benchmarks/constants.md)."""
+Derived: the default of `OneWayTree.bins`, so that public rows can show each bin of the first histogram."""
 
 INSIDE = 2.0
 """Assumed noise of a fine bin's count, as a multiple of the first histogram's.  Derived: the default of

@@ -38,11 +38,6 @@ from synthdp.schema.schema import Schema
 if TYPE_CHECKING:
     from synthdp.curator import SeriesRoom
 
-FIRST_PART = 0.3
-"""Fraction of the budget for the periods before the tables are chosen again.  More makes these better, and all later ones
-worse.  Tuned: .3 and .7 are best for Adult in 12 months.  Half and twice of it change the three-way error of a table in
-six periods, from the third on, by -7.4 and +9.1 % (docs/benchmarks/constants.md)."""
-
 CHOSEN_AGAIN = 3
 """The period, counted from 1, in which the tables are chosen again, with more rows.  A later one has more rows to choose
 by, and fewer periods left.  Tuned: choosing in the first period alone loses nearly all that sharing noise over periods
@@ -117,13 +112,14 @@ class Stage:
 def stages_of(periods: int, *, again: bool) -> tuple[Stage, ...]:
     """Return the stages of a series: one, or two if tables are chosen ``again`` once there are more rows.
 
-    Series of fewer than `FEWEST` periods have one.
+    Each stage gets the budget in proportion to its periods.  Series of fewer than `FEWEST` periods have one stage.
     """
     if not again or periods < FEWEST:
         return (Stage(start=0, last=periods - 1, part=1.0, weight=periods),)
     start = CHOSEN_AGAIN - 1
-    later = Stage(start=start, last=periods - 1, part=1 - FIRST_PART, weight=max(1, round(periods / CHOSEN_AGAIN)))
-    return Stage(start=0, last=start - 1, part=FIRST_PART, weight=1), later
+    part = start / periods
+    later = Stage(start=start, last=periods - 1, part=1 - part, weight=max(1, round(periods / CHOSEN_AGAIN)))
+    return Stage(start=0, last=start - 1, part=part, weight=1), later
 
 
 LARGEST = 2.0**60

@@ -22,13 +22,11 @@ from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.preflight import account_budget, discovery_part
 from synthdp.mechanisms.related.asked_tables import person_tables
 from synthdp.mechanisms.related.related_tables import (
-    CHOSEN,
-    ONE_WAYS,
-    STAYS,
     RelatedTables,
     check_tables,
     one_way_tables,
-    share_of_one_ways,
+    share_of_stays,
+    times_of_one_ways,
 )
 from synthdp.planning import dry_run
 from synthdp.planning.dry_run import assumed_column, assumptions_of
@@ -161,8 +159,8 @@ def plan_database(
     rest = GaussianDP(rest.mu) if isinstance(rest, GaussianDP) else rest  # thresholds have all of delta
     budget = BudgetAllocation(rest, adjacency)  # type: ignore[arg-type]
     tables, shares = one_way_tables(layout)
-    more = share_of_one_ways(layout, budget, total=persons) / ONE_WAYS
-    shares = [share * more for share in shares]
+    times = times_of_one_ways(layout, shares, budget, total=persons)
+    shares = [share * times for share in shares]
     queries = person_tables(layout, tables, shares)
     part, _ = budget.take(sum(shares))
     made = calibrate(adjacency.sensitivity(queries), part.loss, k=queries.k)
@@ -199,7 +197,7 @@ def plan_database(
     # the number of persons is a sum of two counts: of persons with one row in the root table, and with several
     persons_stddev = float(stddevs[0]) * math.sqrt(2)
     left = 1 - sum(shares)
-    stays = left * STAYS / (STAYS + SCREEN + CHOSEN)
+    stays = share_of_stays(left)
     scores = min(SCREEN, (left - stays) / 2)
     stages = {"one-way tables": sum(shares), "what stays": stays, "screening": scores}
     stages["tables of two"] = left - stays - scores

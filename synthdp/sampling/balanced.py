@@ -70,11 +70,10 @@ WORK_INSIDE = 2_000_000
 next one, so only the last halvings stay within it.  A safety limit of time."""
 
 
-LEAST_ALIKE = 2 / 3
+LEAST_ALIKE = 0.5
 """Intervals inside coarse bins are balanced if at least this fraction of the pairs of rows lie in the same coarse bins.
-Tables of coarse bins do not decide such pairs, so they are free.  Tuned (docs/benchmarks/sweep.md).  At fractions near
-1 the variance of fine tables falls by a fourth, at .5 to .8 it stays within a tenth.  At 0 it mostly grows, by up to a
-fifth."""
+Tables of coarse bins do not decide such pairs, so they are free.  A convention: most of the pairs.  At fractions near 1 the
+variance of fine tables falls by a fourth, at .5 to .8 it stays within a tenth (docs/benchmarks/sweep.md)."""
 
 
 class Inside(NamedTuple):

@@ -181,9 +181,9 @@ def test_a_row_of_any_table_may_be_given_and_persons_are_those_who_have_one(rele
         late = tables["diagnoses"][tables["diagnoses"]["code"] == "x"]
         return tables["persons"]["pid"].isin(visits["pid"]) & tables["persons"]["pid"].isin(late["pid"])
 
-    free = release.sample(4000, random_state=1)
-    asked = release.sample(800, random_state=1, given={"visits.year": (2010, 2012), "diagnoses.code": "x"})
-    assert len(asked["persons"]) == 800
+    free = release.sample(30_000, random_state=1)
+    asked = release.sample(3000, random_state=1, given={"visits.year": (2010, 2012), "diagnoses.code": "x"})
+    assert len(asked["persons"]) == 3000
     assert have(asked).all()
     wanted = free["persons"][have(free)]
     assert (asked["persons"]["sex"] == "f").mean() == pytest.approx((wanted["sex"] == "f").mean(), abs=0.05)
@@ -193,7 +193,7 @@ def test_a_row_of_any_table_may_be_given_and_persons_are_those_who_have_one(rele
     ]
     assert many[1] == pytest.approx(many[0], abs=0.12)
     by_text = release.sample(
-        800, random_state=1, given="visits.year >= 2010 and visits.year <= 2012 and diagnoses.code == 'x'"
+        3000, random_state=1, given="visits.year >= 2010 and visits.year <= 2012 and diagnoses.code == 'x'"
     )
     assert all(by_text[name].equals(asked[name]) for name in asked)
 

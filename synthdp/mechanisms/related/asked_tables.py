@@ -18,16 +18,14 @@ from synthdp.domain.histories import Layout
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.merging import MERGED
 from synthdp.mechanisms.allocation import BudgetAllocation
-from synthdp.mechanisms.column_groups import ATOM_SHARE
 from synthdp.mechanisms.column_rounding import BEYOND
 from synthdp.queries.person_tables import RANKS, Grouping, PersonTable, PersonTables
 from synthdp.queries.persons import whole_of_table
 
-COUNT_ENDS = (1, 2, 3, 5, 8, 11)
+COUNT_ENDS = (1, 2, 3, 5, 8, 13)
 """Upper ends of the groups into which a person's number of rows is merged for tables: 1, 2, 3, up to 5, and so on. No
 row, and more than the last, are groups too.  Small numbers are separate because most persons have few rows; more groups
-would divide persons more thinly.  Tuned: half and twice of it change the error of pairs of a row's columns of two
-panels by -.3 and +.4 % (docs/benchmarks/constants.md).
+would divide persons more thinly.  A grid, of Fibonacci's numbers: its steps are a tolerance.
 """
 
 Fineness = Literal["threes", "pairs", "steps"]
@@ -74,7 +72,7 @@ def grouping_of(axis: Axis, counts: FloatArray, stddev: float, *, groups: int, n
     """Merge a column's bins into groups for larger tables, by its noisy one-way table.
 
     Rare levels share a group.  Numbers are grouped by rank within their period, so that growth over time drops out.
-    One table of a value and the next then serves all periods.  If some bin is heavy (`HEAVY`), all periods have the
+    One table of a value and the next then serves all periods.  If most persons are in one bin, all periods have the
     same groups, so that the bin is a group by itself in each.
 
     Parameters
@@ -95,7 +93,7 @@ def grouping_of(axis: Axis, counts: FloatArray, stddev: float, *, groups: int, n
         return Grouping(name, _levels(counts.sum(axis=0), stddev * np.sqrt(len(counts)), axis))
     inside = counts[:, :regular]
     total = inside.sum(axis=0)
-    heavy = total > ATOM_SHARE * total.sum()
+    heavy = total > total.sum() / 2
     if heavy.any():
         inside = total[None]
     found = np.vstack([_by_rank(row, groups, heavy) for row in inside])

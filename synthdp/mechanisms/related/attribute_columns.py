@@ -33,19 +33,12 @@ from synthdp.queries.person_tables import Kind, PersonTable
 from synthdp.queries.persons import mean_by_precision
 
 TREE = OneWayTree(bins=BINS, levels=5)
-"""How the bins of a column of persons' rows are split.  There is one level more than for a single table, since the
-first bins may be wider.  More levels find single values in wider ranges, but each costs budget.  Tuned: four levels
-change the error of pairs of a row's columns of two more panels by -3.2 %, six by 0 % (docs/benchmarks/constants.md)."""
+"""How the bins of a column of persons' rows are split: as in a single table.  Derived: from `BINS` first bins, fewer than a
+single table has, the largest grid of 32^4 points takes one level more.  With four levels heaps in such a grid were lost."""
 
-MOST_DEEP = 0.1
-"""Largest share of the budget for splitting bins, all columns and levels together.  More finds more single values and
-leaves less for relations.  Tuned with the shares of `related_tables`: half and twice of it change the error of pairs of
-a row's columns of two more panels by -1.9 and +.6 % (docs/benchmarks/constants.md)."""
-
-ATOMS = 64
+ATOMS = 2 * BINS
 """A single value gets a model bin of its own if it holds at least 1 / ATOMS of the column's rows.  A larger value keeps
-rarer values apart, at the cost of more bins.  Tuned: half and twice of it change the error of pairs of a row's columns
-of two more panels by +.2 and 0 % (docs/benchmarks/constants.md)."""
+rarer values apart, at the cost of more bins.  Derived: half as many rows as the model's bins hold on average."""
 
 Key = tuple[int, str]
 """Position of a table, and name of one of its columns."""
@@ -257,8 +250,8 @@ def split_columns(
 ) -> tuple[tuple[AttributeColumn, ...], BudgetAllocation, tuple[Measurements, ...]]:
     """Split the heavy bins of ordered columns and measure the parts, level by level, so that frequent values are found.
 
-    A bin is heavy if it holds several times as many persons as the noise of a split.  Costs at most `MOST_DEEP` of the
-    whole budget, for the curator's neighbouring relation, and nothing if no bin is heavy.
+    A bin is heavy if it holds several times as many persons as the noise of a split.  Costs at most as
+    much as the first measurement of all columns, for the curator's neighbouring relation, and nothing if no bin is heavy.
 
     Parameters
     ----------
@@ -278,14 +271,14 @@ def split_columns(
     trees = {j: _tree(one) for j, one in enumerate(columns) if one.known.axis.grid.ordered}
     each = {j: columns[j].share * TREE.deep ** (-1 / budget.exponent) for j in trees}
     answers: list[Measurements] = []
-    spent = 0.0
+    spent, most = 0.0, sum(one.share for one in columns)  # finer bins cost no more than the first ones
     for level in range(2, TREE.levels + 1):
         split = {
             j: heavy for j, tree in trees.items()
             if (heavy := tree.heavy(TREE.heavy * columns[j].split_stddev)).any()
         }  # fmt: skip
         cost = sum(each[j] for j in split)
-        if not split or spent + cost > min(MOST_DEEP, budget.share):
+        if not split or spent + cost > min(most, budget.share):
             break
         parts = {_place(layout, columns[j]): trees[j].parts(heavy, fan=TREE.fan) for j, heavy in split.items()}
         finer = layout.with_cells(parts)

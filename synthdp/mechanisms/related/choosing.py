@@ -186,12 +186,6 @@ must be this many standard deviations above the mean of noise alone.  A larger v
 relations.  A convention.
 """
 
-LOST = 0.2
-"""If a table's noise exceeds its gain, measuring it is assumed to lose at most this fraction of the gain, since noisy
-tables are shrunk.  A larger value measures fewer such tables.  Tuned with `WORTH`: half and twice of it change no release
-of three more panels (docs/benchmarks/constants.md)."""
-
-
 UNRELATED = 0.25
 """Quantile of the gains of tables that share an axis which estimates the error of that axis alone.  Fewer than 1 /
 UNRELATED tables have no such quantile.  The quantile is low because in panels most tables show a relation, so their
@@ -273,8 +267,7 @@ def worth_measuring(
         some = order[:j]
         shares = sizes[some] ** (2 / 3)
         stddev = once * (shares / shares.sum()) ** -budget.exponent
-        each = np.maximum(gains[some] - WORTH * sizes[some] * stddev, -LOST * np.maximum(gains[some], 0))
-        gained = float(weights[some] @ each)
+        gained = float(weights[some] @ (gains[some] - WORTH * sizes[some] * stddev))
         if gained > best:
             best, picked = gained, some
     return picked, order

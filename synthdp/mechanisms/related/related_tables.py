@@ -63,6 +63,7 @@ from synthdp.mechanisms.related.choosing import (
 from synthdp.mechanisms.related.triples import pair_of_others, regrouped, triples
 from synthdp.mechanisms.survey_weights import refuse_weights
 from synthdp.mechanisms.workload import Workload
+from synthdp.privacy.budget import COUNT_SHARE
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.queries.person_tables import Grouping, Kind, PersonDistances, PersonTable, each_once
@@ -80,15 +81,11 @@ from synthdp.sampling.database_model import DatabaseModel, format_of_database
 from synthdp.sampling.possible_rules import check_rules
 from synthdp.schema.database import DatabaseSchema
 
-UNUSUAL, COUNTS, ONE_WAYS, STAYS, CHOSEN = 0.01, 0.06, 0.2, 0.3, 0.33
-"""Shares of the budget for five steps: unusual persons (no root row or several), numbers of child rows, one-way tables.
-Then each attribute against itself in another row, and tables chosen by score.  Scores of other tables get `SCREEN`.  More
-for one of them makes its tables better and the others noisier.  Tuned: swept in docs/benchmarks/constants.md."""
-
-MOST_ONE_WAYS, LESS = 0.4, 0.18
-"""Largest share of the budget for one-way tables, where noise is large for so few persons; and by how much it is less than a
-single table's, since relations across rows have to be measured, too.  More makes columns better, and relations worse.
-Tuned: two values each, with the boards that decided, in docs/benchmarks/constants.md."""
+ONE_WAYS = 0.2
+"""Share of the budget for the first measurement of the one-way tables, before their noise relative to the number of persons
+is known.  A second one follows if `times_of_one_ways` exceeds 1.  More makes columns better, and relations worse.  Tuned:
+half of it changes the error of pairs of a row's columns of two panels by +12.2 %, and twice of it, which a second
+measurement gives where noise is large, by -24.5 % (docs/benchmarks/constants.md)."""
 
 ALL_PERIODS = 0.75
 """Fraction of the share of a column with periods for its counts over all periods together; the rest is for its counts by
@@ -97,25 +94,6 @@ nlswork at epsilon .3, 1 and 5, four releases each: 0, 1/4, 1/2, 3/4 and .9 leav
 .150; .103, .092, .090, .083 and .085; .048, .046, .046, .043 and .044 in columns, and at epsilon 5 of .102, .100, .099,
 .099 and .104 in pairs of a row's columns.
 """
-
-THREES = 0.4
-"""Fraction of `CHOSEN` for tables of three attributes and their scores, if the gain of any can exceed its noise: .13 of
-the whole budget.  More finds more effects of two attributes together on a third, and makes tables of two noisier.
-Tuned: half and twice of it change the error of pairs of a row's columns of a panel of 6 127 persons by -5.8 and -7.1 %
-(docs/benchmarks/constants.md).
-"""
-
-FIRST_LOOK = 0.34
-"""Fraction of the budget `STAYS` with which each attribute is first measured against itself in another row; the rest
-measures again those with a significant result.  More finds weaker relations; less leaves more budget for the relations
-that are found.  Tuned: half and twice of it change the error of pairs of a row's columns of two panels by +.3 and +.4 %
-(docs/benchmarks/constants.md).
-"""
-
-SCORES_OF_THREE = 0.2
-"""Fraction of the budget for tables of three attributes that their scores cost.  More chooses better tables, and leaves
-less for measuring them.  Tuned: half and twice of it change the error of pairs of a row's columns of a panel of 6 127
-persons by -1.0 and -.2 % (docs/benchmarks/constants.md)."""
 
 FACTORS = 12
 """If an attribute depends on more than FACTORS tables, the last fit takes proportionally more sweeps, since it converges
@@ -229,7 +207,7 @@ class RelatedTables(HasPrivacyCost):
         stays = always(known.layout, known.groupings)
         if stays:
             self._tell("what stays")
-            share = STAYS * known.left.share / (STAYS + SCREEN + CHOSEN)
+            share = share_of_stays(known.left.share)
             known = self._stays(account, known, stays, rng, share=share)
             yield known
             known = self._fit(known, rng, sweeps=self.sweeps[0], last=0)
@@ -248,7 +226,7 @@ class RelatedTables(HasPrivacyCost):
                 known.layout, known.groupings, *_beside_named(known.layout, chosen, gains, others, wished), wished,
                 persons=known.total, noise=lambda many: _noise_of_threes(known.left, many),
             )  # fmt: skip
-            share = known.left.share * (1 - THREES) if threes else known.left.share
+            share = known.left.share / 2 if threes else known.left.share
             known = self._measured(account, known, chosen, rng, share=share, step="two-attribute marginals")
             yield known
             if threes:
@@ -267,7 +245,7 @@ class RelatedTables(HasPrivacyCost):
             fitted = [known.target_of(pair) for pair in pairs]
             threes = [regrouped(three, known.groupings, pairs, fitted) for three in threes]
         known = self._fit(known, rng, sweeps=self.sweeps[0], last=0)
-        share = SCORES_OF_THREE * known.left.share
+        share = SCREEN * known.left.share
         persons = self._persons(known, rng)
         chosen, _, known = _screened(
             account, known, threes, persons, wished, share=share, step="three-attribute marginals"
@@ -290,7 +268,7 @@ class RelatedTables(HasPrivacyCost):
         odd, every = len(unusual(layout)), attributes(layout)
         found, counted, left = measure(account, layout, tables, shares, budget, step="one-way marginals of persons")
         total, answers, first = _persons([noisy for noisy, _ in counted]), [found], counted
-        more = share_of_one_ways(layout, budget, total=total) / ONE_WAYS - 1
+        more = times_of_one_ways(layout, shares, budget, total=total) - 1
         if more > 0:  # how large the noise is for so many persons was not known before
             again, counted_again, left = measure(
                 account, layout, tables, [share * more for share in shares], left,
@@ -367,7 +345,7 @@ class RelatedTables(HasPrivacyCost):
         Costs at most ``share`` of the whole budget; the unused part is left for other tables.
         """
         first, counted, left = measure(
-            account, known.layout, tables, _by_size(known, tables, FIRST_LOOK * share), known.left,
+            account, known.layout, tables, _by_size(known, tables, share / 2), known.left,
             step="lag-one marginals of persons",
         )  # fmt: skip
         persons, answers = self._persons(known, rng), [first]
@@ -377,7 +355,7 @@ class RelatedTables(HasPrivacyCost):
         ]  # fmt: skip
         if some:
             clear = [tables[i] for i in some]
-            shares = _by_size(known, clear, (1 - FIRST_LOOK) * share)
+            shares = _by_size(known, clear, share / 2)
             again, more, left = measure(
                 account, known.layout, clear, shares, left, step="lag-one marginals of persons, again"
             )
@@ -479,7 +457,7 @@ class _Known:
         layout, refinements = cells_and_refinements(self.layout, columns)
         found = dict(ones) | {one.key: one.by_cell(refinements[one.key]) for one in columns}
         groupings: dict[Key, Mapping[str, Grouping]] = {}
-        groups = fineness(self.total, self.left.table_stddev(min(CHOSEN, self.left.share)))
+        groups = fineness(self.total, self.left.table_stddev(self.left.share / 2))
         stddevs = {one.key: one.stddev for one in columns}
         conditionals = {}
         for one in attributes(layout):
@@ -530,7 +508,7 @@ class _Known:
 def _with_leaves(account: Curator, known: _Known, columns: Sequence[AttributeColumn]) -> _Known:
     """Split heavy bins of numbers, and measure digit preference; return the state with the finer columns.
 
-    Costs at most `MOST_DEEP` and `COUNT_SHARE` of the whole budget.
+    Costs at most as much as the first measurement of the columns, and `COUNT_SHARE` of the whole budget.
     """
     standard = known.layout
     columns, left, deep = split_columns(account, standard, columns, known.left)
@@ -686,18 +664,15 @@ def one_way_tables(layout: Layout) -> tuple[list[PersonTable], list[float]]:
     `one_way` says so.  A column is counted over all periods only if a sum over groups of periods would be noisier.  A
     sum is not noisier where each of m rows counts 1/sqrt(m) (`PersonTable.even`).
 
-    Shares are of the whole budget.  Within numbers of the root's child rows, and within other attributes, they grow
-    with the cube root of a table's cells.
+    Shares are of the whole budget; they grow with the cube root of a table's cells.  Columns together get `ONE_WAYS`;
+    numbers of rows get as much for as many cells, and at most as much as columns together.
     """
     odd, every = unusual(layout), attributes(layout)
     ones = [one_way(layout, one) for one in every]
-    counts = [one.counts >= 0 and one.table == 0 for one in every]
     sizes = [math.prod(table.sizes(layout)) ** (1 / 3) for table in ones]
-    whole_of = {
-        kind: sum(size for size, one in zip(sizes, counts, strict=True) if one is kind) for kind in (True, False)
-    }
-    of_odd = [0.7 * UNUSUAL, *[0.3 * UNUSUAL / max(1, len(odd) - 1)] * (len(odd) - 1)]
-    of_ones = [(COUNTS if one else ONE_WAYS) * size / whole_of[one] for size, one in zip(sizes, counts, strict=True)]
+    of_odd = [0.7 * COUNT_SHARE, *[0.3 * COUNT_SHARE / max(1, len(odd) - 1)] * (len(odd) - 1)]
+    columns = sum(size for size, one in zip(sizes, every, strict=True) if one.counts < 0)
+    of_ones = [ONE_WAYS * size / max(columns, sum(sizes) / 2) for size in sizes]
     both = [i for i, one in enumerate(ones) if one.by_period and not one.even(layout)]
     together = [replace(ones[i], other="") for i in both]
     of_together = [ALL_PERIODS * of_ones[i] for i in both]
@@ -706,23 +681,35 @@ def one_way_tables(layout: Layout) -> tuple[list[PersonTable], list[float]]:
     return [*odd, *together, *ones], [*of_odd, *of_together, *of_ones]
 
 
-def share_of_one_ways(layout: Layout, budget: BudgetAllocation, *, total: float) -> float:
-    """Return the budget share of the one-way tables of persons, from `ONE_WAYS` to `MOST_ONE_WAYS`.
+def times_of_one_ways(layout: Layout, shares: Sequence[float], budget: BudgetAllocation, *, total: float) -> float:
+    """Return the share of the budget for one-way tables of persons, as a multiple of their first shares; at least 1.
 
-    Within these limits it is a single table's share minus `LESS`, because relations across rows have to be measured,
-    too.
+    A single table's share is s = a / (a + 1), where a and 1 are the weights of columns and of relations.  Here relations
+    across rows have to be measured as well, with a weight of 1, too: the columns' share is a / (a + 2) = s / (2 - s).
+    All one-way tables together get at most half of the budget, so that relations have as much.
 
     Parameters
     ----------
     layout
         The record of a person.
+    shares
+        First shares of the tables, of the whole budget; the columns' sum is `ONE_WAYS`.
     budget
         The whole budget.
     total
         Estimated number of persons.
     """
     cells = [math.prod(one_way(layout, one).sizes(layout)) for one in attributes(layout)]
-    return float(np.clip(one_way_share(cells, budget, total=total) - LESS, ONE_WAYS, MOST_ONE_WAYS))
+    share = one_way_share(cells, budget, total=total)
+    return max(1.0, min(share / (2 - share) / ONE_WAYS, 0.5 / sum(shares)))
+
+
+def share_of_stays(left: float) -> float:
+    """Return the budget share for each attribute against itself in another row, of the share that is left.
+
+    It is half of the rest after scores; the other half is for the tables that the scores choose.
+    """
+    return max(left - SCREEN, left / 2) / 2
 
 
 def _ordered(table: PersonTable) -> tuple[int, int]:
@@ -815,4 +802,4 @@ def _noise_of_threes(left: BudgetAllocation, many: int) -> float:
 
     By this noise, tables whose gain it would hide are left out before any table is scored.
     """
-    return left.table_stddev(left.share * THREES * (1 - SCORES_OF_THREE) / many)
+    return left.table_stddev(left.share / 2 * (1 - SCREEN) / many)

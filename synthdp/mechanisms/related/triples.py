@@ -6,7 +6,6 @@ Post-processing of noisy answers; this module does not ask the curator.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import combinations
@@ -14,6 +13,7 @@ from itertools import combinations
 from synthdp.arrays import MEAN_ABS, FloatArray
 from synthdp.domain.histories import Layout
 from synthdp.fit.history_scaling import Key, Target
+from synthdp.mechanisms.adaptive.energies import TYPICAL
 from synthdp.mechanisms.adaptive.merging import MERGED
 from synthdp.mechanisms.related.asked_tables import merged_by_relation
 from synthdp.mechanisms.related.choosing import Groupings, attributes, weights_of
@@ -27,17 +27,6 @@ with their gain.  With a larger value, only releases of more persons have such t
 MOST_THREES = 80
 """Most tables of three attributes that are scored.  A safety limit of time and of the noise of scores.  Half and twice of it
 change the error of pairs of a row's columns of 6 127 persons by -7.2 +- 6.4 and 0 %."""
-
-MOST_OF_ONE = 12
-"""Most tables of three attributes that are scored for one attribute.  One attribute with many strong pairs would leave no
-room for others.  Tuned: half and twice of it change the error of pairs of a row's columns of 6 127 persons by -1.7 and
--4.1 % (docs/benchmarks/constants.md)."""
-
-THREES_WORTH = 0.05
-"""A table of three attributes is considered only if its mean absolute noise, summed over cells, is at most this
-fraction of all persons.  A larger value considers such tables for fewer persons, with more noise in them.  Tuned: half
-and twice of it change the error of pairs of a row's columns of a panel of 6 127 persons by -8.6 and -11.8 %
-(docs/benchmarks/constants.md)."""
 
 SCORED = (Kind.ROW, Kind.PARENT, Kind.STEP)
 """Kinds of tables of two attributes that are combined to tables of three.  A convention: in tables of other kinds, a
@@ -57,7 +46,7 @@ def triples(
     """Return the tables of three attributes that are scored: an attribute and two others, by its pair with each.
 
     The tables whose weaker pair gains most come first.  Tables that no wished set contains are left out first, and then
-    tables that noise would hide.
+    tables that noise would hide: their mean absolute noise, summed over cells, exceeds a typical relation of three.
 
     Parameters
     ----------
@@ -82,17 +71,9 @@ def triples(
         found.append((min(gains[i], gains[j]), PersonTable.of_three(_coarse(groupings, a), _coarse(groupings, b))))
     weights = weights_of(layout, [three for _, three in found], wished)
     found = [one for one, weight in zip(found, weights, strict=True) if weight > 0]
-    most = THREES_WORTH * persons / (MEAN_ABS * noise(min(len(found), FEW_THREES))) if found else 0.0
-    kept: list[PersonTable] = []
-    of_one: Counter[tuple[int, str]] = Counter()
-    for _, three in sorted(found, key=lambda one: -one[0]):
-        if math.prod(three.sizes(layout)) > most:
-            continue
-        key = three.table, three.attribute
-        of_one[key] += 1
-        if of_one[key] <= MOST_OF_ONE:
-            kept.append(three)
-    return kept[:MOST_THREES]
+    most = TYPICAL[3] * persons / (MEAN_ABS * noise(min(len(found), FEW_THREES))) if found else 0.0
+    ordered = (three for _, three in sorted(found, key=lambda one: -one[0]))
+    return [three for three in ordered if math.prod(three.sizes(layout)) <= most][:MOST_THREES]
 
 
 def regrouped(
