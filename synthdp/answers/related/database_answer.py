@@ -36,6 +36,7 @@ from synthdp.answers.related.unfit import unproven_places
 from synthdp.arrays import BoolArray, FloatArray, IntArray
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements
+from synthdp.queries.person_tables import Kind
 from synthdp.randomness import generator
 from synthdp.sampling.database_model import DatabaseModel
 
@@ -197,6 +198,7 @@ class DatabaseAsker:
         stddev = self.replicates.errors(lambda weights: asked.answer(mine.sums(weights)), features.size)
         match asked.question:
             case Correlation():
+                stddev = np.fmax(stddev, self._unmeasured_correlation(asked))
                 return np.asarray(np.hypot(stddev, self._attenuated(asked, estimate)))
             case (Marginal() | Count() | Share()) as question if getattr(question, "weight", None) is None:
                 return self._with_unseen(asked, features, np.nan_to_num(stddev))
@@ -318,6 +320,22 @@ class DatabaseAsker:
         shares = [self._between(asked.terms[name]) for name in asked.question.columns]
         lost = 1 / max(float(np.sqrt(np.prod(shares))), 0.25) - 1
         return np.minimum(math.sqrt(4 / 3) * np.abs(estimate) * lost, 1.0)
+
+    def _unmeasured_correlation(self, asked: Asked) -> float:
+        """Return how strong a correlation may be whose table was scored and not measured; 0 for others.
+
+        Most relations are weak, but noise in a score may hide a strong one, so that the noise counts in full.  The distance
+        of the table from independence, as a share, is 2 / pi times a weak correlation of normal variables.  As of other
+        relations, half of its variance is taken to go one way.  Replicates, which weigh whole persons, show less.
+        """
+        places = frozenset((one.table, one.name) for one in asked.terms.values() if one.child < 0)
+        found = [one for one in self.known.scored if one.table.kind in (Kind.ROW, Kind.PARENT) and one.pair == places]
+        if not found:
+            return 0.0
+        owners = np.unique(self.persons.places(found[0].table.table, 0))
+        hidden = max(math.hypot(one.distance, one.stddev) for one in found)
+        distance = hidden / max(float(self.weights[owners].sum()), 1.0)
+        return min(math.pi / 2 * distance * math.sqrt(0.5), 1.0)
 
     def _between(self, term: Term) -> float:
         """Return the fraction of a number's variance between the groups in which its pairs were measured.

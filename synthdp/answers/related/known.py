@@ -111,10 +111,18 @@ class Scored:
         The statistic.
     distance
         Sum of absolute differences from the model, in persons, beyond chance.
+    stddev
+        Stddev of the noise in this sum.
     """
 
     table: PersonTable
     distance: float
+    stddev: float
+
+    @property
+    def pair(self) -> Pair:
+        """Return the two attributes of the table."""
+        return _pair(self.table)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -274,7 +282,7 @@ def _scores(one: Measurements, known: set[tuple[str, int, str, int, str]]) -> li
     varied = max(float(some.var()) - float((noise[left] ** 2).mean()), 0.0) / max(float(some.var()), 1e-9)
     shrunk = np.maximum(some.mean() + varied * (some - some.mean()), 0.0)
     likely = np.hypot(shrunk, math.sqrt(varied) * noise[left])  # what noise leaves room for, too
-    return [Scored(queries.tables[i], float(value)) for i, value in zip(left, likely, strict=True)]
+    return [Scored(queries.tables[i], float(value), float(noise[i])) for i, value in zip(left, likely, strict=True)]
 
 
 def by_noisy_table(
