@@ -215,11 +215,11 @@ class Asked:
 
         It is the number of its conditions that a row meets, else its number, else its group.
         """
-        name = next(name for name, one in self.terms.items() if one == term)
-        compared = [one for node in _conditions(self.question) for one in comparisons_of(node) if one.column == name]
+        names = [name for name, one in self.terms.items() if one == term]
+        compared = [one for node in _conditions(self.question) for one in comparisons_of(node) if one.column in names]
         if compared:
             return np.asarray(sum(drawn.holds(one, term).astype(np.float64) for one in compared))
-        if name in _values(self.question):
+        if {*names} & {*_values(self.question)}:
             return drawn.numbers(term)[0]
         return drawn.groups(term, None)[0].astype(np.float64)
 
