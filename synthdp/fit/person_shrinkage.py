@@ -40,6 +40,11 @@ STEPS, LEAST_STEP, CLOSE = 25, 0.05, 0.01
 """Most Newton steps; the shortest step as a fraction of a full one; and the decrease of the penalised squared error, in
 squared stddevs of the noise, below which steps end. Numerical tolerances."""
 
+SMALL = 5
+"""Tables with fewer rows or columns than this are shrunk by one factor, others by singular values.  The shrinker of
+singular values is optimal only in the limit of large tables.  Tuned: half and twice of it change the error of pairs of a
+row's columns of two panels by +1.8 and -1.2 % (docs/benchmarks/constants.md)."""
+
 
 def smoothed(
     noisy: FloatArray,
@@ -205,8 +210,8 @@ def _fit(
 def shrunk(gap: FloatArray, stddev: float) -> FloatArray:
     """Return a noisy table's differences from its expectation, (m, n), shrunk towards 0 by how far noise explains them.
 
-    Singular values are shrunk by the shrinker for the Frobenius norm (Gavish, Donoho 2017).  It is optimal in the limit of
-    large tables; a table of one row shrinks nearly as by the rule of James and Stein.
+    Large tables shrink singular values, by the optimal shrinker for the Frobenius norm (Gavish, Donoho 2017).  Small
+    tables use the positive-part rule of James and Stein.
 
     Parameters
     ----------
@@ -216,6 +221,8 @@ def shrunk(gap: FloatArray, stddev: float) -> FloatArray:
         Standard deviation of the noise in each cell.
     """
     m, n = gap.shape
+    if min(m, n) < SMALL:
+        return gap * max(0.0, 1 - gap.size * stddev**2 / max(float((gap**2).sum()), 1e-9))
     u, s, v = np.linalg.svd(gap, full_matrices=False)
     s = s / stddev
     inside = np.maximum((s**2 - m - n) ** 2 - 4.0 * m * n, 0)
