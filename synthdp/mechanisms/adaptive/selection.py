@@ -20,6 +20,7 @@ from synthdp.checks import check_number, check_whole
 from synthdp.distribution.junction_tree import TreePlanner
 from synthdp.mechanisms.adaptive.energies import EstimatedRelation
 from synthdp.mechanisms.allocation import BudgetAllocation
+from synthdp.queries.contingency import table_size
 
 SHOWN = 0.7
 """Assumed reduction of a pair's error, in rows, for each row of distance that its table over merged bins removes.  The
@@ -35,6 +36,12 @@ candidate gets no budget if in every cell the part that is no noise is less. Tol
 
 MAX_TRIPLES = 3000
 """Tables of three columns are candidates if there are at most this many.  A safety limit of time."""
+
+MOST_TABLES, MOST_OFF_TREE, USUAL_CELLS = 100, 40, 64
+"""Most tables of a batch, and most of them outside of the junction tree, if all have USUAL_CELLS or more cells.  A table of
+fewer cells counts as a part of a table, in proportion: many are fitted in one pass over the weighted rows
+(`raking.BLOCK_CELLS`).  Safety limits of time: of 60 binary columns at epsilon 1 the limits for usual tables leave six
+times the three-way error, in 3 instead of 5 seconds (docs/benchmarks/nltcs.md)."""
 
 
 KEPT = 0.2
@@ -172,9 +179,9 @@ class Planner:
     tree_cells
         Most cells of the junction tree, > 0.
     max_off_tree
-        Most tables of a batch outside of the junction tree, >= 0.
+        Most tables of a batch outside of the junction tree, >= 0; ``None`` for 40, and more where tables are small.
     max_batch
-        Most tables of a batch, >= 0.
+        Most tables of a batch, >= 0; ``None`` for 100, and more where tables are small.
 
     Raises
     ------
@@ -183,13 +190,14 @@ class Planner:
     """
 
     tree_cells: float = 4e5
-    max_off_tree: int = 40
-    max_batch: int = 100
+    max_off_tree: int | None = None
+    max_batch: int | None = None
 
     def __post_init__(self) -> None:
         check_number("tree_cells", self.tree_cells, above=0, infinite=True)
-        for name in ("max_off_tree", "max_batch"):
-            check_whole(name, getattr(self, name), least=0)
+        for name, most in (("max_off_tree", self.max_off_tree), ("max_batch", self.max_batch)):
+            if most is not None:
+                check_whole(name, most, least=0)
 
     def choose_next_tables(
         self,
@@ -221,9 +229,14 @@ class Planner:
         candidates = [one for one in candidates if one.relation.expected > 0]
         if not candidates or self.max_batch == 0:
             return Batch({})
-        even = budget.table_stddev(share / min(len(candidates), self.max_batch))
+        counted = np.mean([min(table_size(shape, one.clique) / USUAL_CELLS, 1.0) for one in candidates])
+        most, most_off_tree = (
+            math.floor(usual / counted) if limit is None else limit
+            for limit, usual in ((self.max_batch, MOST_TABLES), (self.max_off_tree, MOST_OFF_TREE))
+        )
+        even = budget.table_stddev(share / min(len(candidates), most))
         gains = {one: one.gain(even) for one in candidates}
-        order = sorted(candidates, key=gains.__getitem__)[-2 * self.max_batch :]  # more would take time
+        order = sorted(candidates, key=gains.__getitem__)[-2 * most :]  # more would take time
         best = list({(one.clique, len(one.clique) < 3 and one.level): one for one in order}.values())
         merged = {one.clique: one for one in best if one.level and not one.beside}
         finest = merged | {one.clique: one for one in best if merged.get(one.clique) is not one}
@@ -234,7 +247,8 @@ class Planner:
         ]
         shares = divided(some, budget, share)
         gains = {one: one.gain(budget.table_stddev(part)) for one, part in shares.items() if part > 0}
-        tree, off_tree = self._placed(sorted(gains, key=lambda one: (one.level, -gains[one])), base, TreePlanner(shape))
+        order = sorted(gains, key=lambda one: (one.level, -gains[one]))
+        tree, off_tree = self._placed(order, base, TreePlanner(shape), most, most_off_tree)
         found = {one: part for one, part in divided([*tree, *off_tree], budget, share).items() if part > 0}
         return Batch(found, frozenset(one.clique for one in tree))
 
@@ -269,9 +283,14 @@ class Planner:
         return Batch({**first.shares, **second.shares}, first.tree | second.tree)
 
     def _placed(
-        self, candidates: Sequence[Candidate], base: Sequence[Clique], planner: TreePlanner
+        self,
+        candidates: Sequence[Candidate],
+        base: Sequence[Clique],
+        planner: TreePlanner,
+        most: int,
+        most_off_tree: int,
     ) -> tuple[list[Candidate], list[Candidate]]:
-        """Return the first candidates that find room, inside and outside of the tree, at most ``max_batch``.
+        """Return the first candidates that find room, inside and outside of the tree, at most ``most``.
 
         No two of them share two columns, except candidates that are `beside` other tables.
         """
@@ -279,19 +298,19 @@ class Planner:
         off_tree: list[Candidate] = []
         taken, paired, rejections = list(base), set[Clique](), 0
         for one in candidates:
-            if len(tree) + len(off_tree) >= self.max_batch:
+            if len(tree) + len(off_tree) >= most:
                 break
             pairs = set(itertools.combinations(sorted(one.clique), 2))
             if not one.beside:
                 if pairs & paired:
                     continue
-                if rejections < self.max_batch and planner.cells([*taken, one.clique]) <= self.tree_cells:
+                if rejections < most and planner.cells([*taken, one.clique]) <= self.tree_cells:
                     tree.append(one)
                     taken.append(one.clique)
                     paired |= pairs
                     continue
                 rejections += 1
-            if one.known > 0 or len(off_tree) < self.max_off_tree:
+            if one.known > 0 or len(off_tree) < most_off_tree:
                 off_tree.append(one)
                 paired |= pairs
         return tree, off_tree
