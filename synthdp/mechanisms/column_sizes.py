@@ -74,11 +74,12 @@ def filled_range(counts: FloatArray, threshold: float) -> tuple[int, int]:
     return first, last
 
 
-def far_beyond(axis: Axis, counts: FloatArray, stddev: float) -> BoolArray:
+def far_beyond(axis: Axis, counts: FloatArray, stddev: float, total: float) -> BoolArray:
     """Return which bins lie far outside of the significant bins, (axis.size,), whose counts are to be set to 0.
 
-    All are False if no bin is significant, and in columns without sizes, such as dates and levels.  Noise in far bins
-    would change averages by more than the loss of the few rows that may lie there.
+    All are False if no bin is significant, if all other bins lack more rows than noise explains, and in columns without
+    sizes, such as dates and levels.  Noise in far bins would change averages by more than the loss of the few rows that
+    may lie there.
 
     Parameters
     ----------
@@ -88,6 +89,8 @@ def far_beyond(axis: Axis, counts: FloatArray, stddev: float) -> BoolArray:
         (axis.size,) noisy counts of the bins, in rows.
     stddev
         Standard deviation of the noise of a count, in rows.
+    total
+        Number of rows in all bins, from other answers.
     """
     none = np.zeros(axis.size, np.bool_)
     inside = np.flatnonzero(axis.starts < axis.grid.regular)
@@ -103,8 +106,11 @@ def far_beyond(axis: Axis, counts: FloatArray, stddev: float) -> BoolArray:
     above, below = high[last - 1] - zero, zero - low[first]
     upper = zero + (REACH * above if above > 0 else max(below, 0.0))
     lower = zero - (REACH * below if below > 0 else max(above, 0.0))
-    none[inside] = (low >= upper) | (high <= lower)
-    return none
+    far = none.copy()
+    far[inside] = (low >= upper) | (high <= lower)
+    kept = axis.releasable & ~far
+    missing = total - float(counts[kept].sum())
+    return none if missing > beyond_noise(stddev * math.sqrt(kept.sum()), 1) else far
 
 
 def _has_sizes(column: Column) -> bool:

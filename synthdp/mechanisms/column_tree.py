@@ -285,7 +285,7 @@ def _estimated_each(
 
     The estimate is 0 in bins that are never released or seem empty.
     """
-    filled = [_filled(*one) for one in zip(axes, counts, stddevs, strict=True)]
+    filled = [_filled(*one) for one in zip(axes, counts, stddevs, totals, strict=True)]
     neighbours = [
         int((some & (axis.starts < axis.grid.regular)).sum()) if axis.grid.ordered else 0
         for axis, some in zip(axes, filled, strict=True)
@@ -301,7 +301,7 @@ def _estimated_each(
     return found
 
 
-def _filled(axis: Axis, counts: FloatArray, stddev: float) -> BoolArray:
+def _filled(axis: Axis, counts: FloatArray, stddev: float, total: float) -> BoolArray:
     """Return which bins of a first histogram, (bins,), may hold rows: releasable bins, in a filled range if ordered.
 
     Bins far beyond the filled bins are left out.  All empty ends of a discovered range are left out, and all empty ends
@@ -313,7 +313,7 @@ def _filled(axis: Axis, counts: FloatArray, stddev: float) -> BoolArray:
         if axis.column.source == DISCOVERED or axis.column.class_ends():
             filled[values] &= ~_empty_ends(counts[values], stddev)
         else:
-            filled &= ~far_beyond(axis, counts, stddev)
+            filled &= ~far_beyond(axis, counts, stddev, total)
     return filled
 
 

@@ -191,11 +191,11 @@ def _refined(said: GLSEstimates, column: int, total: float) -> Refinement:
     axis, counts, stddev = first
     fine = refinement.fine
     cell = axis.cells_of(fine.first_points.astype(np.uint32)).astype(np.int64)
-    fits = axis.releasable & ~far_beyond(axis, counts, stddev)
+    inside = max(total - float(said.misfits[column]), 1.0)
+    fits = axis.releasable & ~far_beyond(axis, counts, stddev, inside)
     plain = len(axis.starts) == axis.size and axis.grid.ordered
     neighbours = int((fits & (axis.starts < axis.grid.regular)).sum()) if plain else 0
     rows = np.zeros(axis.size)
-    inside = max(total - float(said.misfits[column]), 1.0)
     rows[fits] = estimated(counts[fits], stddev, total=inside, neighbours=neighbours)
     weights = np.zeros(fine.size)
     noise = np.sqrt(np.maximum(leaves.variance, LEAST_STDDEV))
