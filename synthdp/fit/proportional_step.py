@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from synthdp.arrays import BoolArray, FloatArray, IntArray
+from synthdp.fit.consistency import centred
 from synthdp.queries.contingency import NoisyTable, Shape
 
 _TINY = 1e-300
@@ -31,6 +32,8 @@ numerical tolerance."""
 _NEAR = 0.1
 """The scale s that all cells share is corrected only when Newton's correction of each cell's log-count is below this;
 farther off, its linear approximation is poor.  A numerical tolerance."""
+_FEW_STEPS = 4
+"""Rounds in which a table is brought to its margins, to learn the size of what is left.  A numerical tolerance."""
 
 RIDGES = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 """Ridges that are tried for a table, in multiples of its noise; the larger, the less the fit trusts the table.  A grid:
@@ -125,6 +128,46 @@ def best_ridge(counts: FloatArray, expected: FloatArray, stddev: float) -> float
         trust = expected / (expected + ridge * stddev)
         risks.append(float((weight * ((1 - trust) ** 2 * squared + 2 * trust * stddev**2)).sum()))
     return RIDGES[int(np.argmin(risks))]
+
+
+def common_ridge(tables: Sequence[NoisyTable], shape: Shape) -> float:
+    """Return one ridge for the interactions of many tables of one number of columns, in multiples of their noise.
+
+    Many tables tell together how strong such interactions are, which each tells poorly alone.  The estimate of the risk
+    is that of `best_ridge`, summed over tables.  The expected counts are those of a table that has the same margins and
+    no interaction of all of its columns.
+
+    Parameters
+    ----------
+    tables
+        Whole tables of two or more columns, consistent with each other, not empty; ``stddev`` is the noise of a cell of
+        the interaction, in rows.
+    shape
+        Number of codes of each column.
+    """
+    risks = np.zeros(len(RIDGES))
+    for table in tables:
+        counts = table.counts.reshape(table.shape(shape))
+        expected = _without_interaction(counts)
+        squared, noise = centred(counts - expected) ** 2, table.stddev**2 * math.prod(1 - 1 / n for n in counts.shape)
+        weight = 1 / (expected + table.stddev)
+        for i, ridge in enumerate(RIDGES):
+            trust = expected / (expected + ridge * table.stddev)
+            risks[i] += (weight * ((1 - trust) ** 2 * squared + 2 * trust * noise)).sum()
+    return RIDGES[int(np.argmin(risks))]
+
+
+def _without_interaction(counts: FloatArray) -> FloatArray:
+    """Return counts with the margins of a table and without an interaction of all of its columns, of the same shape.
+
+    The margins leave out one column each, and have at least one row in each cell.
+    """
+    margins = [np.maximum(counts.sum(axis=axis, keepdims=True), 1.0) for axis in range(counts.ndim)]
+    expected = np.ones(counts.shape)
+    for _ in range(_FEW_STEPS):
+        for axis, margin in enumerate(margins):
+            expected *= margin / expected.sum(axis=axis, keepdims=True)
+    return expected
 
 
 def _above(z: FloatArray) -> FloatArray:

@@ -5,20 +5,23 @@ To save time and memory, each connected component of a wide table's columns is f
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from synthdp.arrays import BoolArray, Clique
+from synthdp.arrays import BoolArray, Clique, FloatArray
 from synthdp.distribution.distribution import Distribution
 from synthdp.distribution.explicit import Explicit
+from synthdp.distribution.junction_tree import TreePlanner
 from synthdp.distribution.markov_random_field import Graphical
 from synthdp.fit.consistency import GLSEffects
 from synthdp.fit.listed_entropy import ListedEntropy
 from synthdp.fit.max_entropy import MaxEntropy
 from synthdp.fit.out_of_domain import consistent_merged
-from synthdp.fit.raking import Particles
+from synthdp.fit.proportional_step import common_ridge
+from synthdp.fit.raking import FEWEST_PARTICLES, Particles
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.queries.contingency import NoisyTable, Shape, table_shape
 from synthdp.randomness import Generator
@@ -103,9 +106,9 @@ def fit_distribution(
 ) -> Distribution:
     """Fit a distribution to all noisy answers, by the method that suits them.
 
-    If all interactions were measured, the fit is over all cells.  A wide table is fitted by connected component.  Any
-    other table gets a junction tree, whose rows are weighted if tables outside of the tree or second moments were
-    measured.
+    If all interactions were measured, the fit is over all cells, if there are few enough to list them.  A wide table is
+    fitted by connected component.  Any other table gets a junction tree, whose rows are weighted if tables outside of
+    the tree or second moments were measured.
 
     Parameters
     ----------
@@ -121,7 +124,10 @@ def fit_distribution(
         Random generator of the rows.
     """
     if known.in_cells:
-        return fit_cells(known.pooled_effects, known.zeros, listed, shape=known.domain.shape, kept=known.kept)
+        pooled = known.pooled_effects
+        if listed.fits(pooled.shape):
+            return fit_cells(pooled, known.zeros, listed, shape=known.domain.shape, kept=known.kept)
+        known = _with_strongest_in_tree(known, pooled)
     if known.in_groups:
         from synthdp.mechanisms.wide_fit import fit_components
 
@@ -129,6 +135,44 @@ def fit_distribution(
     if set(known.off_tree) <= set(known.tree) and not known.products:
         return fit_tree(known, settings)
     return fit_rows(known, settings=settings, particles=particles, rng=rng)
+
+
+def _with_strongest_in_tree(known: Knowledge, pooled: GLSEffects) -> Knowledge:
+    """Return the answers with a junction tree of the strongest tables, for a domain of too many cells to list them.
+
+    All other tables are met by weights of rows that are drawn from the tree, so the tree has fewer cells than there are
+    such rows.  Tables of one number of columns have one ridge.  ``pooled`` holds the least-squares estimates.
+    """
+    planner, found = TreePlanner(known.domain.shape), dict[int, list[NoisyTable]]()
+    for table in consistent_tables(known):
+        inside = NoisyTable(clique=table.clique, counts=pooled.table(table.clique), stddev=table.stddev)
+        found.setdefault(len(table.clique), []).append(inside)
+    margins = {table.clique[0]: np.maximum(table.counts, 1.0) for table in found.pop(1)}
+    tables = sorted(itertools.chain(*found.values()), key=lambda one: _information(one, margins), reverse=True)
+    rules, tree = list(known.zeros), list[Clique]()
+    for table in tables:
+        if planner.cells([*rules, *tree, table.clique]) <= FEWEST_PARTICLES:
+            tree.append(table.clique)
+    ridges = {order: common_ridge(some, pooled.shape) for order, some in found.items()}
+    return replace(
+        known,
+        tree=tuple(tree),
+        off_tree=tuple(table.clique for table in tables),
+        ridges={**known.ridges, **{table.clique: ridges[len(table.clique)] for table in tables}},
+    )
+
+
+def _information(table: NoisyTable, margins: Mapping[int, FloatArray]) -> float:
+    """Return the relative entropy of a noisy table to independent columns, in nats.
+
+    ``margins`` holds the counts of each single column, in rows, all above 0.
+    """
+    alone = np.ones(1)
+    for column in table.clique:
+        alone = np.multiply.outer(alone, margins[column] / margins[column].sum()).ravel()
+    shares = np.maximum(table.counts, 1.0)
+    shares /= shares.sum()
+    return float((shares * np.log(shares / alone)).sum())
 
 
 def fit_rows(known: Knowledge, *, settings: MaxEntropy, particles: Particles, rng: Generator) -> Explicit:

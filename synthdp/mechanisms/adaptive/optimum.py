@@ -186,9 +186,9 @@ def optimum_of(
 ) -> Optimum | None:
     """Return the optimal plan for a budget and a workload, or ``None`` where no such plan applies.
 
-    The plan applies to Gaussian noise, domains of at most ``most_cells`` cells, and workloads of at most `MAX_TRIPLES`
-    tables.  At least one table must have two columns that vary.  Tables that the user's workload does not contain get
-    the fraction `KEPT` of the budget.
+    The plan applies to Gaussian noise, workloads of at most `MAX_TRIPLES` tables, and domains of at most ``most_cells``
+    cells, or of any number of cells if tables have at most `FEW_CELLS` cells on average.  At least one table must have
+    two columns that vary.  Tables that the user's workload does not contain get the fraction `KEPT` of the budget.
 
     Parameters
     ----------
@@ -201,13 +201,13 @@ def optimum_of(
     total
         Estimated number of rows.
     most_cells
-        Most cells of a domain to which the plan applies.
+        Most cells of a domain to which the plan applies, if tables have many cells.
     known
         Precisions of effects that were measured before.
     """
     varying = [j for j, n in enumerate(sizes) if n > 1]
     order = min(3, len(varying))  # as elsewhere in the plan, no table has more columns
-    if budget.exponent != 0.5 or math.prod(sizes) > most_cells or math.comb(len(varying), order) > MAX_TRIPLES:
+    if budget.exponent != 0.5 or math.comb(len(varying), order) > MAX_TRIPLES:
         return None
     tables: dict[Clique, float] = {}
     for ways in range(order, 0, -1):
@@ -215,6 +215,9 @@ def optimum_of(
         every = itertools.combinations(varying, ways)
         tables |= {c: weight for c in every if c not in held and (weight := workload.weight(c)) > 0}
     if max(map(len, tables), default=0) < 2:
+        return None
+    few = np.average([table_size(sizes, table) for table in tables], weights=[*tables.values()]) <= FEW_CELLS
+    if not few and math.prod(sizes) > most_cells:
         return None
     effects = list(dict.fromkeys(part for table in tables for part in parts(table)))
     public = budget.adjacency.rows_are_public

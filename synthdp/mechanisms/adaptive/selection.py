@@ -18,6 +18,7 @@ import numpy as np
 from synthdp.arrays import MEAN_ABS, Clique, FloatArray
 from synthdp.checks import check_number, check_whole
 from synthdp.distribution.junction_tree import TreePlanner
+from synthdp.fit.raking import BLOCK_CELLS
 from synthdp.mechanisms.adaptive.energies import EstimatedRelation
 from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.queries.contingency import table_size
@@ -37,11 +38,9 @@ candidate gets no budget if in every cell the part that is no noise is less. Tol
 MAX_TRIPLES = 3000
 """Tables of three columns are candidates if there are at most this many.  A safety limit of time."""
 
-MOST_TABLES, MOST_OFF_TREE, USUAL_CELLS = 100, 40, 64
-"""Most tables of a batch, and most of them outside of the junction tree, if all have USUAL_CELLS or more cells.  A table of
-fewer cells counts as a part of a table, in proportion: many are fitted in one pass over the weighted rows
-(`raking.BLOCK_CELLS`).  Safety limits of time: of 60 binary columns at epsilon 1 the limits for usual tables leave six
-times the three-way error, in 3 instead of 5 seconds (docs/benchmarks/nltcs.md)."""
+USUAL_CELLS = math.isqrt(BLOCK_CELLS)
+"""A table of fewer cells counts as a part of a table in the limits of a batch, in proportion.  Derived: so many cells of
+each of two tables of other columns are raked in one pass over the weighted rows, and more of smaller tables."""
 
 
 KEPT = 0.2
@@ -179,9 +178,9 @@ class Planner:
     tree_cells
         Most cells of the junction tree, > 0.
     max_off_tree
-        Most tables of a batch outside of the junction tree, >= 0; ``None`` for 40, and more where tables are small.
+        Most tables of a batch outside of the junction tree, >= 0; ``None`` for no limit of their own.
     max_batch
-        Most tables of a batch, >= 0; ``None`` for 100, and more where tables are small.
+        Most tables of a batch, >= 0.  A table of fewer than `USUAL_CELLS` cells counts in proportion to its cells.
 
     Raises
     ------
@@ -191,13 +190,13 @@ class Planner:
 
     tree_cells: float = 4e5
     max_off_tree: int | None = None
-    max_batch: int | None = None
+    max_batch: int = 100
 
     def __post_init__(self) -> None:
         check_number("tree_cells", self.tree_cells, above=0, infinite=True)
-        for name, most in (("max_off_tree", self.max_off_tree), ("max_batch", self.max_batch)):
-            if most is not None:
-                check_whole(name, most, least=0)
+        check_whole("max_batch", self.max_batch, least=0)
+        if self.max_off_tree is not None:
+            check_whole("max_off_tree", self.max_off_tree, least=0)
 
     def choose_next_tables(
         self,
@@ -230,10 +229,7 @@ class Planner:
         if not candidates or self.max_batch == 0:
             return Batch({})
         counted = np.mean([min(table_size(shape, one.clique) / USUAL_CELLS, 1.0) for one in candidates])
-        most, most_off_tree = (
-            math.floor(usual / counted) if limit is None else limit
-            for limit, usual in ((self.max_batch, MOST_TABLES), (self.max_off_tree, MOST_OFF_TREE))
-        )
+        most = math.floor(self.max_batch / counted)
         even = budget.table_stddev(share / min(len(candidates), most))
         gains = {one: one.gain(even) for one in candidates}
         order = sorted(candidates, key=gains.__getitem__)[-2 * most :]  # more would take time
@@ -248,7 +244,7 @@ class Planner:
         shares = divided(some, budget, share)
         gains = {one: one.gain(budget.table_stddev(part)) for one, part in shares.items() if part > 0}
         order = sorted(gains, key=lambda one: (one.level, -gains[one]))
-        tree, off_tree = self._placed(order, base, TreePlanner(shape), most, most_off_tree)
+        tree, off_tree = self._placed(order, base, TreePlanner(shape), most)
         found = {one: part for one, part in divided([*tree, *off_tree], budget, share).items() if part > 0}
         return Batch(found, frozenset(one.clique for one in tree))
 
@@ -288,7 +284,6 @@ class Planner:
         base: Sequence[Clique],
         planner: TreePlanner,
         most: int,
-        most_off_tree: int,
     ) -> tuple[list[Candidate], list[Candidate]]:
         """Return the first candidates that find room, inside and outside of the tree, at most ``most``.
 
@@ -297,6 +292,7 @@ class Planner:
         tree: list[Candidate] = []
         off_tree: list[Candidate] = []
         taken, paired, rejections = list(base), set[Clique](), 0
+        most_off_tree = most if self.max_off_tree is None else self.max_off_tree
         for one in candidates:
             if len(tree) + len(off_tree) >= most:
                 break
