@@ -65,7 +65,7 @@ class ListedEntropy:
     ridge_one_way
         The ridge v of main effects, in multiples of their noise, > 0.
     max_cells
-        Most cells of a domain that is listed, >= 1.
+        Most cells of a domain that is listed, >= 1; with 1 no release measures all interactions.
     steps
         Most quasi-Newton steps for each order, >= 1.
     tolerance

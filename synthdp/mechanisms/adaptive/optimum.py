@@ -201,7 +201,7 @@ def optimum_of(
     total
         Estimated number of rows.
     most_cells
-        Most cells of a domain to which the plan applies, if tables have many cells.
+        Most cells of a domain to which the plan applies, if its tables have many cells; 1 for none.
     known
         Precisions of effects that were measured before.
     """
@@ -216,8 +216,8 @@ def optimum_of(
         tables |= {c: weight for c in every if c not in held and (weight := workload.weight(c)) > 0}
     if max(map(len, tables), default=0) < 2:
         return None
-    few = np.average([table_size(sizes, table) for table in tables], weights=[*tables.values()]) <= FEW_CELLS
-    if not few and math.prod(sizes) > most_cells:
+    mean_cells = np.average([table_size(sizes, table) for table in tables], weights=[*tables.values()])
+    if math.prod(sizes) > most_cells and mean_cells > min(FEW_CELLS, most_cells):
         return None
     effects = list(dict.fromkeys(part for table in tables for part in parts(table)))
     public = budget.adjacency.rows_are_public

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from synthdp.fit.proportional_step import proportional_step, rake
+from synthdp.fit.proportional_step import RIDGES, common_ridge, proportional_step, rake
+from synthdp.queries.contingency import NoisyTable
 
 
 @given(
@@ -50,3 +51,26 @@ def test_only_the_given_cells_are_raked():
     np.testing.assert_allclose(expected * factor, [2, 0, 8], atol=1e-6)
     assert (theta[1], factor[1]) == (0.0, 1.0)
     assert theta[2] - theta[0] == pytest.approx(np.log(4))
+
+
+@pytest.mark.parametrize("shape", [(2, 2, 2), (2, 3)])
+def test_interactions_are_trusted_as_far_as_many_tables_together_show_any(shape):
+    """Without an interaction the ridge is the largest, and the stronger interactions are, the smaller it is."""
+    rng, stddev = np.random.default_rng(0), 20.0
+    margins = np.multiply.outer(np.linspace(0.4, 0.6, shape[0]), np.ones(shape[1:]))
+    sign = np.ones(())
+    for n in shape:
+        sign = np.multiply.outer(sign, np.where(np.arange(n) == 0, 1.0, -1.0))
+    found = []
+    for strength in (0.0, 0.5, 3.0):
+        tables = [
+            NoisyTable(
+                clique=tuple(range(len(shape))),
+                counts=(1000 * margins + strength * 50 * sign + rng.normal(0, stddev, shape)).ravel(),
+                stddev=stddev,
+            )
+            for _ in range(300)
+        ]
+        found.append(common_ridge(tables, shape))
+    assert found[0] == RIDGES[-1]
+    assert found[0] > found[1] > found[2]

@@ -8,8 +8,10 @@ import pandas as pd
 import pytest
 from scipy.optimize import minimize
 
-from synthdp import AdaptiveMarginals, ApproxDP, Boolean, Categorical, Curator, GaussianDP, PureDP, Schema
+from synthdp import AdaptiveMarginals, ApproxDP, Boolean, Categorical, Curator, Forbidden, GaussianDP, PureDP, Schema
 from synthdp.domain.domain import domain_of
+from synthdp.fit.listed_entropy import ListedEntropy
+from synthdp.mechanisms.adaptive import fitting
 from synthdp.mechanisms.adaptive.measuring import weighted_interactions
 from synthdp.mechanisms.adaptive.optimum import optimum, optimum_of, parts
 from synthdp.mechanisms.allocation import BudgetAllocation
@@ -125,6 +127,13 @@ def test_where_it_does_not_apply_there_is_none(sizes, loss, workload):
     assert optimum_of(sizes, workload, budget, total=1000.0, most_cells=1000) is None
 
 
+@pytest.mark.parametrize(("most_cells", "applies"), [(1, False), (8, True), (1 << 12, True)])
+def test_it_applies_to_any_number_of_columns_if_their_tables_have_few_cells(most_cells, applies):
+    budget = BudgetAllocation(GaussianDP(1.0), Adjacency())
+    found = optimum_of((2,) * 12, Workload(), budget, total=1000.0, most_cells=most_cells)
+    assert (found is not None) is applies
+
+
 def bits(rows, columns=6):
     rng = np.random.default_rng(5)
     first = rng.random(rows) < 0.3
@@ -136,9 +145,9 @@ def bits(rows, columns=6):
 BITS = Schema({f"b{j}": Boolean() for j in range(6)})
 
 
-def released(table, epsilon, neighbors="add_remove"):
+def released(table, epsilon, neighbors="add_remove", **settings):
     curator = Curator(table, schema=BITS, budget=ApproxDP(epsilon, 1e-9), neighbors=neighbors)
-    release = AdaptiveMarginals().release(curator, random_state=0)
+    release = AdaptiveMarginals(**settings).release(curator, random_state=0)
     assert curator.remaining is None
     return release
 
@@ -151,8 +160,23 @@ def test_a_table_of_few_cells_is_released_by_its_interactions(neighbors):
     assert not [m for m in release.measurements if isinstance(m.queries, Marginals) and len(m.queries.cliques[0]) > 1]
 
 
+def test_what_is_measured_and_what_rules_forbid_holds_where_cells_are_not_listed(monkeypatch):
+    monkeypatch.setattr(fitting, "FEWEST_PARTICLES", 20)
+    table = bits(4000)
+    table["b1"] |= table["b0"]
+    schema = Schema(dict(BITS), constraints=[Forbidden({"b0": True, "b1": False})])
+    curator = Curator(table, schema=schema, budget=ApproxDP(10.0, 1e-9))
+    release = AdaptiveMarginals(listed=ListedEntropy(max_cells=8)).release(curator, random_state=0)
+    assert [m for m in release.measurements if isinstance(m.queries, Interactions)]
+    rows = release.sample(random_state=0)
+    assert not (rows["b0"] & ~rows["b1"]).any()
+    assert np.abs(rows.corr().to_numpy() - table.corr().to_numpy()).max() < 0.1
+
+
 @pytest.mark.landing
-def test_the_error_of_triples_is_no_larger_than_that_of_the_best_unbiased_way():
+@pytest.mark.parametrize("most_cells", [64, 8], ids=["all cells are listed", "rows of a tree are weighted"])
+def test_the_error_of_triples_is_no_larger_than_that_of_the_best_unbiased_way(most_cells, monkeypatch):
+    monkeypatch.setattr(fitting, "FEWEST_PARTICLES", 20)  # a tree of 20 cells has room for some tables of three columns
     table = bits(4000)
     sizes, workload = [2] * 6, tables(6, 3)
     for epsilon in (1.0, 3.0):
@@ -160,7 +184,7 @@ def test_the_error_of_triples_is_no_larger_than_that_of_the_best_unbiased_way():
         best = optimum(sizes, workload, sensitivity=sensitivities(sizes, workload), known={}, mu=mu, total=4000.0)
         found = []
         for _ in range(6):
-            model = released(table, epsilon).model
+            model = released(table, epsilon, listed=ListedEntropy(max_cells=most_cells)).model
             for clique in workload:
                 real = Marginals(model.domain, (clique,)).sums(table.to_numpy(np.int64)) / 4000
                 found.append(0.5 * np.abs(model.distribution.marginal(clique) - real).sum())

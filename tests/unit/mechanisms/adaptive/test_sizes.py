@@ -53,13 +53,13 @@ def test_other_columns_have_the_bins_they_had(column):
     assert (axis.starts == axis_of("x", column, bins=bins).starts).all()
 
 
-def beyond(column, filled):
+def beyond(column, filled, *, elsewhere=0):
     axis = TREE.first_axis("x", column)
     counts = np.zeros(axis.size)
     for value, rows in filled.items():
         step = (value - column.lower) / (float(column.upper) - column.lower) * axis.grid.steps
         counts[axis.cells_of(axis.grid.points_of(np.array([int(step)], np.uint64)).astype(np.uint32))[0]] += rows
-    gone = far_beyond(axis, counts, STDDEV)
+    gone = far_beyond(axis, counts, STDDEV, total=sum(filled.values()) + elsewhere)
     edges = axis.grid.first_steps(np.minimum(axis.starts, axis.grid.regular)).astype(np.float64) / axis.grid.steps
     return gone, column.lower + edges * (float(column.upper) - column.lower)
 
@@ -77,11 +77,18 @@ def test_a_tail_that_noise_hides_bin_by_bin_is_seen_together():
     assert not gone.any()
 
 
+def test_nothing_is_empty_where_many_rows_are_missing_within_reach():
+    """Noise hides each window of bins far out, but the number of rows is known, and most are not within reach."""
+    column = sd.Integer(0, 10**8)
+    assert beyond(column, {50: 4000})[0].any()
+    assert not beyond(column, {50: 4000}, elsewhere=4000)[0].any()
+
+
 def test_nothing_is_empty_where_nothing_is_clear_and_in_columns_without_sizes():
     gone, _ = beyond(sd.Integer(0, 10**8), {50: 20, 10**7: 20})
     assert not gone.any()
     axis = TREE.first_axis("x", sd.Datetime("1900-01-01", "2100-01-01"))
-    assert not far_beyond(axis, np.eye(1, axis.size, 3)[0] * 1e6, STDDEV).any()
+    assert not far_beyond(axis, np.eye(1, axis.size, 3)[0] * 1e6, STDDEV, 1e6).any()
 
 
 @given(st.integers(0, 2**32), st.sampled_from([1e4, 1e7, 1e10]))
