@@ -19,10 +19,9 @@ from synthdp.arrays import AnyArray, BoolArray, Clique, Codes, IntArray, narrow
 from synthdp.distribution.distribution import Distribution, Evidence
 from synthdp.randomness import Generator
 
-FEWEST_AT_ONCE, MOST_AT_ONCE = 4, 64
-"""Limits on the number of row pairs in one batch; all pairs of a batch are decided from the same counts.  Between the
-limits a batch has half the cells of a mean table.  FEWEST_AT_ONCE is a safety limit of time, MOST_AT_ONCE a tolerance:
-tables of 4 cells (NLTCS) lose a third of the gain with 32 pairs at once; tables of 50 and more lose 2 % with 64."""
+MOST_AT_ONCE = 64
+"""Most row pairs in one batch; all pairs of a batch are decided from the same counts.  Up to it a batch has half the cells
+of a mean table.  A tolerance: tables of 50 and more cells lose 2 % of the gain with 64."""
 
 FEWEST_BATCHES = 100
 """Least number of batches of a halving, if it has as many pairs.  A safety limit of time: small tables (500 to 1 300 rows)
@@ -359,12 +358,12 @@ class _Tables(NamedTuple):
 
     @property
     def at_once(self) -> int:
-        """Return the number of row pairs in one batch: half the cells of a mean table, from 4 to 64.
+        """Return the number of row pairs in one batch: half the cells of a mean table, up to 64.
 
         All pairs of a batch are decided from the same counts, so larger batches are faster but balance less.
         """
         of_mean: int = self.cells // (2 * max(self.factors.shape[1], 1))
-        return min(max(of_mean, FEWEST_AT_ONCE), MOST_AT_ONCE)
+        return min(max(of_mean, 1), MOST_AT_ONCE)
 
 
 class _Cells(NamedTuple):
