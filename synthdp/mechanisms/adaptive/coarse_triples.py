@@ -89,7 +89,7 @@ def _with_axes(known: Knowledge, workload: Workload, *, share: float, tables: in
     goal, axes = workload.target, known.domain.axes
     kept = 1 if goal is None else min(MOST_LEVELS, axes[goal].size)
     groups = (known.total / (BEYOND * stddev * kept)) ** (1 / 3 if goal is None else 1 / 2)
-    few = int(np.clip(math.floor(groups), 2, MOST_LEVELS))
+    few = int(np.clip(math.floor(groups), 3, MOST_LEVELS))  # two bins cannot show what rises and falls
     merged = []
     for j, (axis, margin) in enumerate(zip(axes, known.margins, strict=True)):
         whole = j == goal or (goal is None and not axis.grid.ordered)

@@ -133,7 +133,7 @@ def test_only_the_interaction_of_a_triple_is_measured_over_groups_that_leave_the
     assert triple.alone
     domain = after.coarser[-1]
     assert domain.axes[3].size == known.domain.axes[3].size
-    assert 2 <= domain.axes[0].size <= MOST_LEVELS
+    assert 3 <= domain.axes[0].size <= MOST_LEVELS
     counts = triple.counts.reshape(triple.shape(known.domain.shape))
     kept = np.ix_(*(domain.axes[j].releasable for j in triple.clique))
     exact = account.measure(Marginals(domain, ((0, 1, 3),))).answers.reshape(counts.shape)
