@@ -30,7 +30,7 @@ significant, it is the false discovery rate instead (`findings`).  A convention.
 
 SIGNIFICANT = 4.0
 """Number of noise stddevs by which one count, or one sum, must differ from its expectation so that the difference is not
-taken for noise.  A convention: normal noise alone exceeds it, in either direction, once in 16 000 counts."""
+taken for noise.  A tolerance: normal noise alone exceeds it, in either direction, once in 16 000 counts."""
 
 MIDDLE = 0.5
 """P-value above which a count is taken for noise when the fraction of pure-noise counts is estimated.  Derived: noise

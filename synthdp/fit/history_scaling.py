@@ -200,9 +200,10 @@ def _move_of_base(wanted: FloatArray, now: FloatArray, *, step: float) -> FloatA
 def _step_of_equal(kind: Kind, now: FloatArray, rows: Rows) -> float:
     """Return the step of a table of equal values in two rows, whose counts ``now`` are expected: at most 1.
 
-    A logarithm that moves by 1 moves that of a count by the share of rows with other values (the derivative of the log of
-    a probability by its log-odds), so that a step of 1 goes too far for no table of a row and the row before.  A row of
-    unordered ones is compared with all others of its parent row, so that it moves as many times as far.
+    If the logarithm of a factor grows by 1, the logarithm of a count grows by the share of rows with other values, which
+    is at most 1 (the derivative of the logarithm of a probability by its log-odds).  So a step of 1 never goes too far for a
+    row and the row before.  Unordered rows are compared with all other rows of their parent row, and a count grows as many
+    times as fast, so that the step is divided by that number.
     """
     if kind is Kind.STAY:
         return 1.0

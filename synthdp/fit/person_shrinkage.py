@@ -25,7 +25,7 @@ APART = 3.0
 """Number of standard deviations of the noise beyond which persons are taken to be there.  A cell that differs from the
 smooth curve by more is a point mass: it is not smoothed.  The longest run of cells at an end whose total is less is a
 tail: its cells may all be empty.  A larger value smooths smaller point masses away and takes more of a tail for noise; a
-smaller one keeps noise as point masses and persons.  A convention: noise alone exceeds it in .3 % of cells.
+smaller one keeps noise as point masses and persons.  A tolerance: noise alone exceeds it in .3 % of cells.
 """
 
 RISING = 1e3

@@ -133,9 +133,9 @@ def best_ridge(counts: FloatArray, expected: FloatArray, stddev: float) -> float
 def common_ridge(tables: Sequence[NoisyTable], shape: Shape) -> float:
     """Return one ridge for the interactions of many tables of one number of columns, in multiples of their noise.
 
-    Many tables tell together how strong such interactions are, which each tells poorly alone.  The estimate of the risk
-    is that of `best_ridge`, summed over tables.  The expected counts are those of a table that has the same margins and
-    no interaction of all of its columns.
+    One table says little about how strong such interactions are, and many tables together say it well.  The risk is
+    estimated as in `best_ridge` and summed over tables.  Expected counts have the margins of a table, and no interaction
+    of all of its columns.
 
     Parameters
     ----------

@@ -77,9 +77,9 @@ def filled_range(counts: FloatArray, threshold: float) -> tuple[int, int]:
 def far_beyond(axis: Axis, counts: FloatArray, stddev: float, total: float) -> BoolArray:
     """Return which bins lie far outside of the significant bins, (axis.size,), whose counts are to be set to 0.
 
-    All are False if no bin is significant, if all other bins lack more rows than noise explains, and in columns without
-    sizes, such as dates and levels.  Noise in far bins would change averages by more than the loss of the few rows that
-    may lie there.
+    All are False in columns without sizes, such as dates and levels, and if no bin is significant.  All are False, too, if
+    the other bins hold fewer rows than ``total`` by more than noise explains: many rows are then far out.  Else noise in
+    far bins would change averages by more than the loss of the few rows that may lie there.
 
     Parameters
     ----------

@@ -71,7 +71,7 @@ next one, so only the last halvings stay within it.  A safety limit of time."""
 
 LEAST_ALIKE = 0.5
 """Intervals inside coarse bins are balanced if at least this fraction of the pairs of rows lie in the same coarse bins.
-Tables of coarse bins do not decide such pairs, so they are free.  A convention: most of the pairs.  At fractions near 1 the
+Tables of coarse bins do not decide such pairs, so they are free.  A tolerance: at fractions near 1 the
 variance of fine tables falls by a fourth, at .5 to .8 it stays within a tenth (docs/benchmarks/sweep.md)."""
 
 
@@ -163,7 +163,7 @@ def _halvings_inside(rows: int, columns: int, balance: float) -> int:
     """Return how many halvings may also balance intervals inside coarse bins; they are the last ones.
 
     Each of them may look up at most `WORK_INSIDE` times ``balance`` cells.  ``rows`` is the number of rows that are
-    wanted.
+    wanted, of at least two columns; ``balance`` is above 0.
     """
     work = 2 * math.comb(columns, 2) * rows
     return max(0, 1 + math.floor(math.log2(balance * WORK_INSIDE / work)))

@@ -176,9 +176,9 @@ class DatabaseAsker:
     def _estimated(self, asked: Asked, features: Features) -> tuple[FloatArray, FloatArray]:
         """Return the model's answers, and errors that replicates do not show, (size,) each.
 
-        One is that of drawing a finite number of persons: these are divided into `BLOCKS` parts, and the spread of the
-        parts' answers gives the error.  The other is the difference between the two answers by the model and by the noisy
-        tables, as either may be nearer to the truth.
+        The first error is due to the finite number of drawn persons.  The persons are divided into `BLOCKS` parts, and the
+        spread of the parts' answers gives the error.  The second error is the difference between the model's answer and
+        the answer by the noisy tables, since either may be nearer to the truth.
         """
         persons, weights = len(self.persons), self.weights
         block = np.arange(persons) * BLOCKS // persons

@@ -39,8 +39,9 @@ MAX_TRIPLES = 3000
 """Tables of three columns are candidates if there are at most this many.  A safety limit of time."""
 
 USUAL_CELLS = math.isqrt(BLOCK_CELLS)
-"""A table of fewer cells counts as a part of a table in the limits of a batch, in proportion.  Derived: so many cells of
-each of two tables of other columns are raked in one pass over the weighted rows, and more of smaller tables."""
+"""In the limits of a batch, a table of fewer cells counts as a part of a table, in proportion to its cells.  Derived: two
+tables of different columns and USUAL_CELLS cells each have `BLOCK_CELLS` joint cells, which one pass over the weighted rows
+rakes.  One pass rakes more tables if they are smaller."""
 
 
 KEPT = 0.2

@@ -153,8 +153,8 @@ MAX_CANDIDATES = 1_000_000
 
 DEFAULT_SIZE = 8
 """Rows of the released table, where neither ``size`` nor ``alpha`` is given. More come nearer to the truth, and there are
-many more tables to choose from, which costs accuracy and time.  A convention of a setting's default: half of it makes the
-error of two columns 9 % larger, and twice of it has too many candidates for them (docs/benchmarks/constants.md)."""
+many more tables to choose from, which costs accuracy and time.  A safety limit: of two columns twice as many rows have more
+candidates than `MAX_CANDIDATES`, and half as many a 9 % larger error (docs/benchmarks/constants.md)."""
 
 MAX_COUNTS = 2**27
 """Most numbers in the array of all candidates, one per candidate and cell. A safety limit: 1 GiB of 64-bit numbers."""
