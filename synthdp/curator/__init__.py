@@ -37,10 +37,10 @@ def __getattr__(name: str) -> Any:
 def forecast_tables(
     tables: Mapping[str, Schema], adjacency: Adjacency, loss: PrivacyLoss, *, rows: Mapping[str, float]
 ) -> dict[str, Discovered]:
-    """Return, for each table with undeclared columns, the row count below which noise will hide a value, in ``least``.
+    """Forecast `Curator.discover_tables`: return, by table, a `Discovered` without findings.
 
-    It is a mean over the table's undeclared columns.  It forecasts `Curator.discover_tables`, so that a caller can see
-    before spending whether the budget is large enough.
+    Its field ``least`` holds the number of rows below which noise will hide a value, as a mean over the table's
+    undeclared columns.  A caller can see before spending whether the budget is large enough.
 
     Costs nothing: it uses public numbers only.
 
@@ -53,7 +53,7 @@ def forecast_tables(
     loss
         The account's budget, such as Gaussian DP.
     rows
-        About how many rows each table has, as somebody assumes.
+        The assumed number of rows of each table.
 
     Raises
     ------

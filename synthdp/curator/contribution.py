@@ -118,9 +118,8 @@ class Bounding:
 def first_rows(unit: RawColumn, *, rows: int, seen: dict[object, int]) -> BoolArray:
     """Return an (n,) mask of the rows that are among the first ``rows`` rows of their unit, or have no unit.
 
-    ``seen`` holds the number of rows of each unit in earlier blocks, and is updated.  This function bounds
-    contributions where values are not encoded yet, as for `kept_rows` they must be.  Removing one unit changes at most
-    ``rows`` rows.
+    ``seen`` holds the number of rows of each unit in earlier blocks, and is updated.  This function bounds contributions
+    of raw values; `kept_rows` needs encoded values.  Removing one unit changes at most ``rows`` rows.
     """
     return np.asarray(_places(unit, {}, seen)[1] < rows)
 
@@ -165,7 +164,7 @@ def _places(unit: RawColumn, position: dict[str, int], seen: dict[object, int]) 
 def _owners(unit: RawColumn, position: dict[str, int]) -> IntArray:
     """Return the number of each row's unit, (n,), -1 where it is missing; ``position`` maps names to numbers and grows.
 
-    Units of several blocks so get the same numbers.
+    So a unit has the same number in all blocks of a table.
     """
     labels = unit if isinstance(unit, Labels) else labels_of_numbers(unit)
     texts = [written(plain(level)) for level in labels.levels]
@@ -190,8 +189,8 @@ def _bytes(text: str) -> bytes:
 
 
 _WHOLE = re.compile(r"(-?(?:0|[1-9][0-9]{0,37}))(?:\.0+)?")
-"""Texts of whole numbers as tables with types hold them: without leading zeros, since "05" and "5" are different keys.
-"""
+"""A regular expression of texts that stand for a whole number, such as "5" or "5.00": tables with types may hold the
+number.  Texts with leading zeros do not match, since "05" and "5" are different keys."""
 
 
 def joined(columns: Sequence[RawColumn]) -> RawColumn:
@@ -220,9 +219,9 @@ def joined(columns: Sequence[RawColumn]) -> RawColumn:
 
 
 def _whole(level: object) -> object:
-    """Return the whole number that a text stands for, else the level as a safe value.
+    """Return the whole number that a text stands for, else the level as `plain` returns it.
 
-    The ids "7" and 7 of one person, or "7.0" after a column was read as floats, so become one key.
+    So the ids "7" and 7 of one person, or "7.0" after a column was read as floats, are one key.
     """
     value = plain(level)
     found = _WHOLE.fullmatch(value) if type(value) is str else None
@@ -232,8 +231,8 @@ def _whole(level: object) -> object:
 def place_in_run(starts_anew: AnyArray) -> IntArray:
     """Return the position of each of n >= 1 elements in its run of equal elements, (n,), from 0.
 
-    ``starts_anew`` (n - 1,) is true at i if element i + 1 begins a new run.  The first few rows of a unit are those
-    with a low position.
+    ``starts_anew`` (n - 1,) is true at i if element i + 1 begins a new run.  Where a run holds one unit's rows, a limit
+    on the position keeps the unit's first rows.
     """
     n = len(starts_anew) + 1
     first = np.concatenate([[True], starts_anew])

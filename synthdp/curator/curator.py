@@ -227,9 +227,9 @@ class Curator:
             return int(self._vault.rows)
 
     def cost(self, spend: Spend) -> PrivacyLoss:
-        """Return a spend as a privacy loss in the currency of this curator's budget, without spending it.
+        """Return the privacy loss of a spend, in the currency of this curator's budget, without spending it.
 
-        `Remaining` becomes the loss that is left, as a number for plans.
+        For `Remaining` it is the loss that is left.  Mechanisms plan their noise with it before they measure.
         """
         return self._account.resolve(spend)
 
@@ -718,7 +718,10 @@ class Curator:
 
     @property
     def about_rows(self) -> float:
-        """The approximate number of rows: the public number if it was read, else discovery's noisy count, else 0."""
+        """The approximate number of rows: the public number if it was read, else discovery's noisy count, else 0.
+
+        A release that failed to measure draws about this many rows.
+        """
         return self._vault.rows
 
     @property
@@ -786,7 +789,10 @@ class Curator:
 
     @property
     def _complete(self) -> Schema | DatabaseSchema:
-        """The schema with all findings so far, of one table or of several; the receipt lists what was discovered by it."""
+        """The schema, of one table or of several, with all findings so far.
+
+        The receipt compares it with the declared schema to list what was discovered.
+        """
         if isinstance(self._vault.terms.schema, Schema):
             return self.schema
         return self.layout.schema

@@ -74,8 +74,8 @@ from synthdp.tables.plain import quantity_of
 
 LOOKS = 2
 """Most histograms of equal-width bins that narrow one column's range, after the histogram of powers of two.  More
-narrow a range more closely, with more noise in each.  Derived: the least number by which a range of numbers that span a
-hundredth of their own size is at most `NARROW` times too wide (docs/proofs/discovery.md).
+narrow a range more closely, with more noise in each.  Derived: the least number after which a range is at most `NARROW`
+times too wide (docs/proofs/discovery.md).  Numbers that span less than a hundredth of their size are excepted.
 """
 
 POWERS_SHARE = 0.5
@@ -84,8 +84,9 @@ Tuned: half of it, as much as for each of the others, changes Kolmogorov distanc
 (docs/benchmarks/constants.md)."""
 
 LATER_SHARE = (1 - POWERS_SHARE) / (LOOKS + 1)
-"""Share of a column's budget for each other histogram.  Derived: equal parts for the histograms of equal-width bins and the
-one of decimal digits; as much for the one of an untyped column's types."""
+"""Share of a numeric column's budget for each later histogram: `LOOKS` of equal-width bins, and one of decimal digits.
+Derived: equal parts of what `POWERS_SHARE` leaves.  An untyped column first spends the same share on a histogram of types.
+"""
 
 OBJECTS: dict[str, Column] = {
     "date": Date(), "moment": Datetime(), "length": Duration(), "clock": Time(), "decimal": Continuous(), "whole": Integer(),
@@ -412,8 +413,8 @@ def _object_bins(raw: RawColumn) -> IntArray:
 def _as_decimals(column: Column) -> Column:
     """Return an untyped column's numbers as an exact `Decimal` column, because its values were decimal objects.
 
-    The column has the digits that were found, no digits if a step was found instead, else six.  The column is unchanged
-    if it is of another type, or if its bounds do not fit a `Decimal`.
+    The column has the number of decimals that discovery found; 0 if it found a step such as 10; else 6.  The column is
+    unchanged if it is not `Continuous` with bounds, or if its bounds do not fit a `Decimal`.
     """
     if not isinstance(column, Continuous) or column.lower is None or column.upper is None:
         return column
@@ -539,9 +540,9 @@ def _with_heaps(column: Column, heaps: tuple[float, ...]) -> Column:
 
 
 def _of_numbers(column: Column, bin_of: Callable[[FloatArray], FloatArray]) -> Callable[[RawColumn], FloatArray]:
-    """Return a function from a raw column to the bins of its finite numbers; missing and other values are left out.
+    """Return a function from a raw column to the bins, (numbers,), of its finite numbers, for `noisy_histogram`.
 
-    ``bin_of`` gives the bin of each number.
+    Missing values and values that are no finite numbers have no bin.  ``bin_of`` gives the bin of each number.
     """
     return lambda raw: bin_of(_present(declared(raw, column) if isinstance(raw, Labels) else raw))
 

@@ -36,7 +36,7 @@ def forecast(
 ) -> tuple[Discovered, PrivacyLoss]:
     """Forecast what the noise of a discovery will hide; return the forecast and the loss left for the discovery.
 
-    So the budget is not spent on a discovery that would find next to nothing.
+    With the forecast a caller avoids a discovery that would find next to nothing; see `expected`.
 
     Costs `COUNT_SHARE` of ``loss`` for the table's neighbours, to count the rows; nothing of it if ``rows`` is given.
 
@@ -45,7 +45,7 @@ def forecast(
     schema, adjacency, loss, spend
         As of `discover`.
     rows
-        The number of rows where neighbours share it, else ``None``.
+        The number of rows if it is public (equal in all neighbours); ``None`` if it must be counted under noise.
 
     Raises
     ------
@@ -67,10 +67,10 @@ def forecast(
 
 
 def expected(schema: Schema, adjacency: Adjacency, loss: PrivacyLoss, *, rows: float) -> Discovered:
-    """Return a forecast of a discovery: in ``least``, how many rows a value needs to stand out of the noise to come.
+    """Return a forecast of a discovery as a `Discovered` without findings; no data is read.
 
-    It is the mean over undeclared columns.  `Discovered.is_coarse` compares it with ``rows``, the assumed number of rows.
-    No column is completed, and no data read.
+    Its field ``least`` holds the number of rows that a value needs to be significant under the noise to come.  The number
+    is a mean over undeclared columns.  `Discovered.is_coarse` compares ``least`` with ``rows``, the assumed number of rows.
     """
     least = [_least(schema, name, part, loss, adjacency) for name, part in parts_of(schema, loss).items()]
     return Discovered(schema, (), rows=rows, least=float(np.mean(least)))
@@ -79,7 +79,7 @@ def expected(schema: Schema, adjacency: Adjacency, loss: PrivacyLoss, *, rows: f
 def of_tables(
     tables: Mapping[str, Schema], adjacency: Adjacency, loss: PrivacyLoss, *, rows: Mapping[str, float]
 ) -> dict[str, Discovered]:
-    """Return, for each of several tables, in ``least`` how many rows a value needs to stand out of a discovery's noise.
+    """Return the forecast of a discovery, see `expected`, for each of several tables.
 
     A caller sees before spending whether the budget is large enough.  The loss is divided over the tables as in
     `Curator.discover_tables`.
@@ -99,9 +99,9 @@ def of_tables(
 
 
 def _least(schema: Schema, name: str, part: PrivacyLoss, loss: PrivacyLoss, adjacency: Adjacency) -> float:
-    """Return how many rows a label, or a power of two, of one column needs to stand out of the noise of its discovery.
+    """Return how many rows a label, or a power of two, of one column needs to be significant in its discovery.
 
-    ``part`` is what that noise may cost, of the ``loss`` for all columns.
+    ``part`` is the column's part of ``loss``, the loss for all columns.
     """
     column = schema[name]
     if isinstance(column, Categorical):

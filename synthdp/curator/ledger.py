@@ -268,7 +268,7 @@ class Ledger:
         dataset
             The data set's name.
         neighbors, privacy_unit
-            As in `Curator`.  Of spends that a ledger of version 1 recorded it must be true.
+            As in `Curator`.  Spends that a ledger of version 1 recorded must have been made for these neighbours.
 
         Raises
         ------

@@ -60,8 +60,9 @@ far away.  Derived: smaller powers are below 2^-5 of the range, one of its `PART
 NARROW = 4.0
 """A range at most this many times as wide as the span of its numbers is narrow enough.  Then only ends that surely hold
 hardly any numbers (`HARDLY_ANY`) are cut off; the later one-way marginal has less noise and shows empty bins.  A larger
-value saves histograms, and leaves wider ranges.  Derived: the least power of two by which powers of two can show it.  If
-one of them lies between the outermost, the range is at most (2^3 - 1) / (2^2 - 2) = 3.5 times too wide."""
+value saves histograms, and leaves wider ranges.  Derived: the least power of two that the
+histogram of powers of two can guarantee.  With one bin between the outermost filled bins, the range is at most
+(2^3 - 1) / (2^2 - 2) = 3.5 times too wide."""
 
 HARDLY_ANY = 0.005
 """Largest fraction of the numbers that an end of a range may hold to be cut off, at z-score `LIKELY`: it bounds the fraction
@@ -102,7 +103,10 @@ class NoisyCounts:
     law: NoiseLaw
 
     def above(self, chance: float) -> float:
-        """Return the count, in rows, that noise of one empty bin exceeds with probability ``chance``, 0 < chance < 1/2."""
+        """Return the count, in rows, that noise of one empty bin exceeds with probability ``chance``, 0 < chance < 1/2.
+
+        Counts above it are evidence that a bin is not empty.
+        """
         return self.stddev * self.law.distribution.quantile(2 * chance, len(self.rows))
 
     @property
@@ -143,7 +147,7 @@ def significant_total(counts: NoisyCounts) -> NoisyCount:
 def power_bins(values: FloatArray) -> FloatArray:
     """Return the histogram bin of each number, (n,): zero in the middle, positive powers of two above, negative below.
 
-    So few bins cover numbers of any size.
+    So a small number of bins covers numbers of any size.
     """
     with np.errstate(divide="ignore"):
         power = np.clip(np.floor(np.log2(np.abs(values))), -EXPONENTS, EXPONENTS - 1) + EXPONENTS + 1
@@ -201,8 +205,8 @@ def is_beyond(counts: NoisyCounts, largest: float) -> bool:
 def is_narrow(counts: NoisyCounts, lower: float, upper: float, *, whole: bool = False) -> bool:
     """Return whether a range is surely at most `NARROW` times as wide as the span of its numbers.
 
-    Then no further histogram is needed to narrow it.  The span is at least the distance between the outermost
-    significant powers of two in ``counts``.
+    No further histogram is needed to narrow such a range.  The span is at least the distance between the outermost
+    significant powers of two in ``counts``.  ``whole`` is whether the column's numbers are integers.
     """
     clear = np.flatnonzero(counts.clear())
     if not len(clear):
@@ -263,7 +267,8 @@ def stretched(counts: NoisyCounts, lower: float, upper: float, *, whole: bool = 
 def may_cut(rows: float, stddev: float) -> bool:
     """Return whether a histogram with noise ``stddev`` can show that an end holds hardly any of ``rows`` numbers.
 
-    If it cannot, it is not worth its budget.
+    The fraction `HARDLY_ANY` of the numbers must be at least `LIKELY` stddevs.  Otherwise the histogram could not narrow
+    the range, and its budget would be wasted.
     """
     return HARDLY_ANY * rows >= LIKELY * stddev
 
@@ -290,10 +295,10 @@ def narrowed(
 ) -> tuple[float, float]:
     """Return a range without the outer bins that surely hold hardly any numbers.
 
-    If the range may be more than `NARROW` times as wide as its numbers, it is cut to its filled bins and some
-    neighbours: as many on either side as are filled, or fewer if no histogram follows.  The range is not cut if a bin
-    outside is significant.  Otherwise only ends that surely hold hardly any numbers are cut off.  Clipping numbers
-    costs more than keeping empty bins, which the one-way marginal finds with less noise.
+    A range that may be more than `NARROW` times as wide as its numbers is cut to its filled bins and some neighbours: as
+    many on either side as are filled, or fewer if no histogram follows.  If the range is narrower, or a bin outside is
+    significant, only ends with at most the fraction `HARDLY_ANY` of the numbers are cut off.  Clipping numbers costs more
+    than keeping empty bins, which the one-way marginal finds with less noise.
 
     Parameters
     ----------
@@ -302,16 +307,16 @@ def narrowed(
     lower, upper
         The range.
     held
-        Number of the column's numbers, by an earlier noisy count.
+        Number of the column's numbers, by an earlier noisy count, with its stddev.
     narrow
-        Whether the range is already known to be narrow enough.
+        Whether the range is already known to be narrow enough, by `is_narrow`.
     whole
-        Whether the numbers are whole.
+        Whether the numbers are integers.
     last_look
         Whether no histogram follows.
     heap
-        Whether the range was cut to a point mass before.  If not, a column with few numbers (`MANY`) is cut to a point
-        mass only.
+        Whether the range was cut to a point mass before.  If not, a range where noise may hide more than the fraction
+        `MANY` of the numbers is cut to a point mass only.
     """
     parts = len(counts.rows)
     part = (upper - lower) / parts
@@ -346,10 +351,10 @@ def spacing_bins(spacings: Sequence[Fraction], values: FloatArray) -> FloatArray
 def spacing_of(counts: NoisyCounts, spacings: Sequence[Fraction], *, width: float) -> Fraction | None:
     """Return the spacing to which a column's numbers are rounded; ``None`` if they keep all digits.
 
-    The result is the finest spacing with a significant count.  If that is wide for the range, other numbers would move
-    far.  Then it is the widest spacing such that at most the fraction `MANY` of the numbers needs a finer one, noise
-    included.  It is ``None`` if no count is significant, if no spacing will do, or if significantly many numbers are
-    multiples of none.
+    The result is the finest spacing with a significant count, if it is at most a `PARTS`-th of the range.  A wider
+    spacing would move other numbers far: then at most the fraction `MANY` of the numbers, noise included, may need a finer
+    spacing than the result.  The result is ``None`` if no count is significant, if no spacing will do, or if significantly
+    many numbers are multiples of none.
 
     Parameters
     ----------

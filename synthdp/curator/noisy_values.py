@@ -39,11 +39,11 @@ ZERO = 2 * EXPONENTS
 """The index of the bin of zero among `POWER_BINS`.  Derived: the bins of negative powers come before it."""
 
 FAR = 16.0
-"""A negative sentinel is far from other numbers whose range is at least this many times its size: -1 beside 0 to 64.  It
-also is if its distance from them is at least twice their range: -9 beside 1 to 3.  Zero is a separate value if the other
-numbers have one sign, lie within a factor of four, and are at least this many units.  A smaller value sets more values
-apart, also true ones.  A convention, as `CODES` is: half and twice of it change the three-way error of three undeclared
-tables with missing values by 0 % (docs/benchmarks/constants.md)."""
+"""A negative sentinel such as -1 is far from the other numbers if their range is at least this many times its size.  A
+negative sentinel is also far if its distance from the other numbers is at least twice their range, as -9 from 1 to 3.
+Zero is far from numbers of one sign that differ by a factor of at most four and are at least this large.  A smaller
+value declares more values special, also true ones.  A convention, as `CODES` is: half and twice of it change the
+three-way error of three undeclared tables with missing values by 0 % (docs/benchmarks/constants.md)."""
 
 
 def magnitude_bins(values: FloatArray) -> FloatArray:
@@ -83,7 +83,7 @@ def without_heaps(counts: NoisyCounts) -> tuple[NoisyCounts, tuple[float, ...]]:
 
 
 def except_heaps(values: FloatArray, heaps: Sequence[float]) -> FloatArray:
-    """Return the numbers that are not among the sentinel values ``heaps``, so that these do not widen a range."""
+    """Return the numbers, (others,), that are not among the sentinel values ``heaps``, which would widen a range."""
     return values[~np.isin(values, heaps)] if len(heaps) else values
 
 

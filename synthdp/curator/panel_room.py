@@ -33,7 +33,7 @@ from synthdp.schema.schema import Schema
 from synthdp.tables.resolve import source_of
 
 MEMBERS, STATES, TOLD = "members", "states-", "told-"
-"""Names, or their beginnings, of the private records: the persons, each period's states, each period's noisy counts."""
+"""Names of private records on disk: the persons; and, followed by a period, the states and the noisy counts."""
 
 
 @final
@@ -103,7 +103,7 @@ class PanelRoom:
             self._account.charge()
 
     def add(self, period: int, table: object) -> IntArray | None:
-        """Read one period's rows and return noisy counts of persons by their sequence of states in the last periods.
+        """Read one period's rows; return noisy counts of persons by their sequence of states in the window's periods.
 
         Costs the loss of the terms in the first period, booked in the ledger before any row is read, and nothing later.
 
@@ -117,7 +117,8 @@ class PanelRoom:
 
         Returns
         -------
-        (patterns,) whole numbers, noisy counts times ``plan.resolution``; ``None`` before the window is full.
+        (patterns,) whole numbers, one for each possible sequence of states: noisy counts, times the factor
+        ``self.plan.resolution``.  ``None`` before as many periods were added as the window has.
 
         Raises
         ------

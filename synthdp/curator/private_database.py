@@ -118,7 +118,7 @@ class PrivateDatabase(PrivateTable):
         return sum(len(block[0]) for block in self._grid_indices().blocks())
 
     def _cell_totals(self, statistic: Statistic) -> Totals:
-        """Return a statistic's exact sums over persons' records.
+        """Return a statistic's exact sums over persons' records, (k,).
 
         The records are encoded here, since no database can count them by SQL.
         """
@@ -405,7 +405,7 @@ def _parents(
     chosen: Sequence[_Chosen],
     persons: int,
 ) -> IntArray:
-    """Return, for each row of table ``i``, the position of its parent among the parent table's used rows; -1 without one.
+    """Return, (rows,) for table ``i``, the position of each row's parent among the parent table's used rows, else -1.
 
     A row of the root table has no parent: it gets the number of its person.  ``owner`` numbers each row's person;
     ``chosen`` holds the used rows of the tables above.

@@ -190,7 +190,7 @@ class PrivateTable:
     def _block_sums(self, statistic: Statistic) -> Totals:
         """Return a statistic's sums over all encoded rows, before its `finish` turns them into (k,) answers.
 
-        Marginals of few cells are taken from those counted before.
+        Counts of marginals are stored up to `KEPT_CELLS` cells, and then not counted again.
         """
         self.reads += 1
         coded = self._coded_as(statistic.domain)
@@ -200,7 +200,7 @@ class PrivateTable:
 
     @property
     def _slab_rows(self) -> int:
-        """The number of rows that one thread encodes at once; several tables, with wide records, have another one."""
+        """The number of rows that one thread encodes at once; `PrivateDatabase` has another limit, for wide records."""
         return SLAB_ROWS
 
     @property
@@ -336,16 +336,16 @@ def check_columns(source: Source, schema: Schema) -> tuple[str, ...]:
 
 
 def check_unit(source: Source, schema: Schema, unit: str | None) -> None:
-    """Check that a table has the privacy unit's column, and that the schema declares it at most as an identifier.
+    """Raise an error unless a table has the privacy unit's column, and the schema leaves it out or has an `Identifier`.
 
-    Otherwise the values that name the protected persons would be released.
+    A column of another type would release the values that name the protected persons.
 
     Raises
     ------
     ParameterError
-        If there is no such column.
+        If the table has no such column.
     SchemaError
-        If it is declared as anything but an identifier.
+        If the column is declared as anything but an identifier.
     """
     if unit is None:
         return
@@ -435,12 +435,12 @@ def blocks_of_indices(
 
 
 def _encoded(column: Column, cells: GridIndices | RawColumn) -> GridIndices:
-    """Return raw values as grid indices; the source may have encoded them already, and they are then unchanged."""
+    """Return one column's values as grid indices, (n,); a source that encodes by itself has grid indices already."""
     return encode(column, cells) if isinstance(cells, Labels | Numbers) else cells
 
 
 def _kept(bound: Bounding, names: Sequence[str], bucket: SpillBuffer) -> list[GridIndices]:
-    """Return the columns of one bucket of units without the rows beyond each unit's limit, and free the bucket's file."""
+    """Return the columns, (n,) each, of one bucket without rows beyond each unit's limit, and free the bucket's file."""
     blocks = [(dict(zip(names, some, strict=True)), digest) for *some, digest in bucket.blocks()]
     kept = bound.keep(blocks)
     bucket.close()
@@ -448,7 +448,7 @@ def _kept(bound: Bounding, names: Sequence[str], bucket: SpillBuffer) -> list[Gr
 
 
 def _slabs(blocks: Iterable[Sequence[AnyArray]], rows: int) -> Iterator[list[AnyArray]]:
-    """Join small blocks of columns and cut large ones, so that each block has about ``rows`` rows, as suits the threads."""
+    """Yield blocks of about ``rows`` rows, (n,) a column, as suits the threads: small blocks joined, large ones cut."""
     waiting: list[list[AnyArray]] = []
     held = 0
     for block in blocks:
@@ -463,7 +463,7 @@ def _slabs(blocks: Iterable[Sequence[AnyArray]], rows: int) -> Iterator[list[Any
 
 
 def joined_blocks(blocks: Sequence[Sequence[AnyArray]]) -> list[AnyArray]:
-    """Return each column as one array, from blocks that hold a part of every column."""
+    """Return each column as one array, (n,) or (n, 2), from blocks that hold a part of every column."""
     return list(blocks[0]) if len(blocks) == 1 else [np.concatenate(parts) for parts in zip(*blocks, strict=True)]
 
 

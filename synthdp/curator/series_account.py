@@ -94,14 +94,12 @@ class SeriesAccount:
         self._ledger, self._dataset, self._mine = ledger, dataset, os.getpid()
 
     def open(self) -> bytes:
-        """Write the terms at the first call and refuse other terms later.
-
-        Return the secret key for hashing units, 32 bytes.
+        """Return the secret key for hashing units, 32 bytes; write the terms at the first call, and refuse others later.
 
         Raises
         ------
         PrivacyError
-            If the terms differ from the terms at its start, or another process asks.
+            If the terms differ from the terms at the start of the series, or another process asks.
         """
         if os.getpid() != self._mine:
             raise PrivacyError("a series can be used only in the process that opened it: open it again in this process")

@@ -38,7 +38,7 @@ from synthdp.queries.protocol import LinearQueries, Statistic
 from synthdp.schema.schema import Schema
 
 ROWS, PLAN, QUESTION, KEPT, ANSWERS = "rows-", "plan-", "question-", "kept-", "answers-"
-"""Beginnings of the names of private records, each followed by a period: fingerprint of its rows, plan, answered
+"""Beginnings of the names of private records on disk, each followed by a period: fingerprint of its rows, plan, answered
 questions, exact sums at a plan's start, and answers of a later period."""
 
 
@@ -108,8 +108,8 @@ class SeriesRoom:
         taken_back
             Rows of earlier periods that were wrong: they count -1, and are bounded together with the new rows.
         earlier
-            The tables of all earlier periods in order, or, without a privacy unit, any tables that hold their rows; a pair
-            of tables for a period in which rows were taken back.
+            The tables of all earlier periods in order; for a period in which rows were taken back a pair of tables.
+            Without a privacy unit the rows may be divided into tables in any way.
 
         Raises
         ------
@@ -289,8 +289,10 @@ class SeriesRoom:
     def answers(self, queries: Sequence[Statistic]) -> list[IntArray]:
         """Return noisy whole numbers, (k,) each, for the plan's stored statistics, in a period after the plan's first.
 
-        Each is the sums of the periods so far, weighted by this period's row of the factor, times the multiplier.  They
-        cost nothing more, because the plan was charged for all its periods.
+        An answer is a weighted sum over the periods so far, times a multiplier, plus noise.  The weights are this period's
+        row of the plan's ``factor``; `lattices` returns the multiplier.
+
+        Costs nothing more, because the plan was charged for all its periods.
 
         Raises
         ------
@@ -400,9 +402,10 @@ class SeriesRoom:
         self._stores, self._period = tuple(stores), period
 
     def _check_taken_back(self, period: int) -> None:
-        """Refuse corrections of earlier rows unless the terms allow units in two periods: a correction counts as one.
+        """Raise ParameterError for corrections of earlier rows unless the terms allow a unit rows in two periods.
 
-        Raise ParameterError then; DataError in the first period, which has no earlier rows.
+        A corrected unit has rows in two periods: in the corrected one and in this one.  Raise DataError in the first
+        period, which has no earlier rows.
         """
         if self.terms.adjacency.unit is None or self.terms.most_periods < 2:
             raise ParameterError(
@@ -433,8 +436,8 @@ class SeriesRoom:
     def _book(self, factor: IntArray, *, start: int, last: int, mu: float, weight: int, chosen: bool) -> None:
         """Write a plan to disk before its first question, if the rest of the budget covers it; refuse to change it later.
 
-        The plan is for the periods ``start`` to ``last``; the other values are as in `open_plan`.  ``chosen`` is
-        whether a program chose the statistics of the first of these periods.
+        The plan is for the periods ``start`` to ``last``; ``factor``, ``mu`` and ``weight`` are as in `open_plan`.
+        ``chosen`` is whether a program chooses the statistics, by `open_plan`, or the caller gave them, by `ask`.
         """
         terms = self.terms
         check_number("mu", mu, above=0)
@@ -499,8 +502,8 @@ class SeriesRoom:
     def _kept(self, plan: dict[str, AnyArray]) -> dict[str, list[Any]]:
         """Return what is stored of a plan's repeated statistics for later answers, one list entry for each statistic.
 
-        Keys: "sums" (exact), "multiplier" of the weighted sums, "sigma" of the noise, "moves" (sensitivity,
-        multiplied).
+        Keys: "sums" (exact), "multiplier" of the weighted sums, "sigma" of the noise, and "moves": the L2 sensitivity of
+        the multiplied sums.
         """
         record = self._state.read(f"{KEPT}{int(plan['start']):04}")
         count = range(int(record["count"]))

@@ -92,9 +92,9 @@ class PeriodRows(PrivateTable):
         return cls(None, schema, adjacency, stores=stores, taken_back=back, weight=weight)
 
     def exact(self, statistic: Statistic | KeyStatistic) -> Totals:
-        """Return a statistic's exact sums, (k,), without noise, less the sums of taken-back rows.
+        """Return a statistic's exact sums, (k,), without noise; see `PrivateTable.exact`.
 
-        Only for linear queries are these taken off.  See `PrivateTable.exact`.
+        Of linear queries the sums over taken-back rows are subtracted; other statistics ignore taken-back rows.
         """
         found = PrivateTable.exact(self, statistic)
         if self.taken_back and isinstance(statistic, LinearQueries):
@@ -176,7 +176,10 @@ class Units:
 
     @property
     def seen(self) -> AnyArray:
-        """Sorted keyed hashes, (n, 2), of the units whose rows count in this period, by which later ones know them."""
+        """Sorted keyed hashes, (n, 2), of the units whose rows count in this period.
+
+        Later periods use the hashes to refuse units with rows in too many periods.
+        """
         return np.frombuffer(b"".join(sorted(self._seen)), np.uint64).reshape(-1, 2)
 
     def admitted(self, raw: RawColumn) -> BoolArray:

@@ -322,8 +322,8 @@ class RepeatedNoise(Calibration):
 def lattice(norms: Norms, mu: float, k: int, first: int) -> RepeatedNoise:
     """Return Gaussian noise of ``k`` sums for a budget ``mu``; sums are multiplied by its ``resolution`` before noise.
 
-    That is a multiple of ``first``, the first entry of the series' factor.  So the weighted sums of later periods are
-    whole numbers too, and noise of one integer lattice can be added to all.  ``norms`` bound what a unit can change of
+    The resolution is a multiple of ``first``, the first entry of the series' factor.  So the weighted sums of later
+    periods are whole numbers too, and integer noise of one scale suits all periods.  ``norms`` bound a unit's change of
     the sums.
     """
     l2 = root_up(norms.l2_squared)
@@ -339,9 +339,10 @@ def lattice(norms: Norms, mu: float, k: int, first: int) -> RepeatedNoise:
 
 
 def clipped(sums: IntArray, factor: IntArray, multiplier: int) -> IntArray:
-    """Return sums, (k,), clipped so that noise can be added to them, weighted by ``factor``, times ``multiplier``.
+    """Return sums, (k,), clipped so that their later weighted sums stay within `noise.LARGEST_VALUE`.
 
-    The bound depends on ``factor`` and ``multiplier`` only, so that all periods are clipped alike.
+    Weighted sums have the weights of a row of ``factor`` and are multiplied by ``multiplier``.  The bound depends on
+    these two only, so that all periods are clipped alike.
     """
     most = noise.LARGEST_VALUE // (multiplier * int(np.abs(factor).sum(axis=1).max()))
     return np.clip(sums, -most, most)

@@ -38,8 +38,8 @@ def cell_total(table: PrivateTable, query: Statistic) -> int:
     Raises
     ------
     ParameterError
-        If it is not a single query that one unit's rows move by at most one each, in whole 1024ths.  Also if its domain
-        is not of the curator's schema.
+        If the statistic has several queries, values that are no multiples of 1/1024, or another domain than the curator's
+        schema.  Also if one row may change the total by more than 1.
     """
     check_question(table, query)
     if query.k != 1:

@@ -71,9 +71,9 @@ class Axis:
 
     @property
     def points_in_file(self) -> dict[str, int]:
-        """Return the part of a file on the grid: ``{"points": n}``, or an empty dict if all grid points have one width.
+        """Return what a file says of the grid: ``{"points": n}``, or an empty dict if all grid points have one width.
 
-        n is the number of grid points, by which `of_file` knows whether the starts number present grid points.
+        n is the number of grid points.  By it `of_file` recognises files of older versions, whose grids differ.
         """
         return {"points": self.grid.size} if self.grid.runs else {}
 
@@ -133,7 +133,7 @@ class Axis:
 
     @property
     def regular_in_order(self) -> IntArray:
-        """The cells that begin with a regular value, in increasing order of their values."""
+        """(regular cells,) the cells that begin with a regular value, in increasing order of their values."""
         first = self.first_points
         order = np.argsort(first, kind="stable")
         return np.asarray(order[first[order] < self.grid.regular])
@@ -148,10 +148,10 @@ class Axis:
 
     @property
     def points(self) -> FloatArray:
-        """(size,) middle of each cell's regular grid points in [-1, 1]; NaN for a cell without any, and without an order.
+        """(size,) middle of each cell's regular grid points in [-1, 1], at which functions of the column are evaluated.
 
-        The middle of grid points a <= u < b among R regular ones is (a + b) / R - 1.  If their widths differ, a, b and
-        R count steps instead.
+        NaN for a cell without regular grid points, and in a column without an order.  The middle of grid points
+        a <= u < b among R regular ones is (a + b) / R - 1.  If their widths differ, a, b and R count steps instead.
         """
         grid = self.grid
         if not grid.ordered:
@@ -195,8 +195,8 @@ class Axis:
         return narrow(starts[run] + place - before, self.grid.size)
 
     def _lengths(self, stop: int) -> IntArray:
-        """Return the number of grid points before ``stop`` in each run, (runs,); 0 for a run that begins beyond it.
+        """Return the number of grid points below ``stop`` in each run of grid points of one cell, (runs,).
 
-        ``stop`` is the number of releasable or of all grid points.
+        With ``stop`` the number of releasable grid points, which come first, a cell's width is a sum of these.
         """
         return np.maximum(np.append(self.starts[1:], stop) - self.starts, 0)

@@ -42,8 +42,8 @@ def followed(schema: Schema, name: str) -> tuple[str, GridIndices]:
     """Return the modelled column from which a column ``name`` is looked up, and where its grid points lead.
 
     The second result holds the grid index of ``name`` for each releasable grid point of the modelled column,
-    (releasable,). Conditions on derived columns so become conditions on modelled columns. A modelled column leads to
-    itself.
+    (releasable,). With it a condition on a derived column becomes a condition on a modelled column. A modelled column
+    leads to itself.
 
     Raises
     ------
@@ -68,7 +68,7 @@ def followed(schema: Schema, name: str) -> tuple[str, GridIndices]:
 def leading_to(schema: Schema, name: str, wanted: BoolArray) -> BoolArray:
     """Return which grid points of a modelled column lead to the wanted values of a column that is looked up from it.
 
-    A condition on the looked-up column is so answered from the modelled column; see `followed`.
+    So a condition on the looked-up column is answered from the modelled column; see `followed`.
 
     Parameters
     ----------

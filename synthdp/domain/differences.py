@@ -50,10 +50,10 @@ class Difference:
         return f"#{self.second[1]} - {first}" if self.sign > 0 else f"#{first} - {self.second[1]}"
 
     def points(self, first: AnyArray, second: AnyArray, columns: tuple[Column, Column]) -> IntArray:
-        """Return the grid points of ``column``, the difference in days, from two days' grid points; all (n,).
+        """Return the grid points of the difference in days, (n,), from the grid points of the two days, (n,) each.
 
-        ``columns`` are the two days' columns.  A missing day gives the missing value, a difference out of range gives
-        "other".
+        ``columns`` are the columns of the first and the second day.  A missing day gives the missing value, a difference
+        out of range gives "other".
         """
         grids = tuple(grid_of(one) for one in columns)
         mine = grid_of(self.column)
@@ -101,11 +101,11 @@ def _leads_to(found: Mapping[Place, Difference], place: Place, end: Place) -> bo
 
 
 def _difference(schema: DatabaseSchema, condition: Condition) -> Difference | None:
-    """Return the difference of two days that a rule "one day is at most another" suggests, to be drawn with the rows.
+    """Return the difference of two days for a rule "one day is at most another", to be drawn in place of the second day.
 
-    The first day and the difference then give the second day. Return ``None`` for any other rule, and if a column has
-    no days. Return ``None`` too if the second column orders the rows of its table, or if only one difference is
-    possible.
+    The first day and a difference of at least 0 give a second day that obeys the rule.  Return ``None`` for any other
+    rule, and if a column has no days.  Return ``None`` too if the second column orders the rows of its table, or if the
+    bounds of the columns allow no difference above 0.
     """
     first, second = condition.above, condition.below
     period = _period(schema, second[0])

@@ -88,7 +88,7 @@ class Domain:
         return flat
 
     def points(self, codes: Codes) -> FloatArray:
-        """Return the middle of each row's cells in [-1, 1]^d, (n, d); NaN where an axis has none."""
+        """Return the middle of each row's cells in [-1, 1]^d, (n, d), for functions of points; NaN where there is none."""
         return np.column_stack([axis.points[codes[:, j]] for j, axis in enumerate(self.axes)])
 
 

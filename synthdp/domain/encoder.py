@@ -365,7 +365,7 @@ def shortest_decimals(low: FloatArray, high: FloatArray) -> FloatArray:
 def _spread(steps: Steps, grid: Grid, indices: IntArray, rng: Generator) -> IntArray:
     """Draw a step uniformly from each regular grid point, (n,); a special value is never drawn.
 
-    Values inside a grid point so vary as freely as the column's declaration allows.
+    So values inside a grid point vary as freely as the column's declaration allows.
     """
     if grid.width == 1:
         return steps.first + indices

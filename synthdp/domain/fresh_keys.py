@@ -72,7 +72,7 @@ def keys_of_pattern(pattern: str, first: int, rows: int) -> list[str]:
 def scattered(numbers: AnyArray, size: int) -> AnyArray:
     """Return the images of ``numbers``, (n,) uint64, under a fixed, random-looking permutation of 0..size - 1.
 
-    Keys made from row numbers are so different, but do not show the order of the rows.
+    So keys made from row numbers are different, but do not show the order of the rows.
     """
     half = np.uint64(max(1, ((size - 1).bit_length() + 1) // 2))
     image, walking = _feistel(numbers, half), np.arange(len(numbers))

@@ -108,12 +108,12 @@ class TableLayout:
 
     @property
     def count(self) -> str:
-        """The parent's attribute that holds the number of rows, or the set of periods with a row."""
+        """The name of the parent's attribute that holds the number of rows, or the set of periods with a row."""
         return f"#{self.name}"
 
     @property
     def left_out(self) -> str:
-        """The person's attribute that holds whether rows of this table were left out."""
+        """The name of the person's attribute that holds whether rows of this table were left out."""
         return f"#left out of {self.name}"
 
     @property

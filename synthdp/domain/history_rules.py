@@ -97,7 +97,7 @@ def broken(condition: Condition, above: GridIndices, below: GridIndices) -> Bool
 
 
 def _barrier(layout: Layout, condition: Condition) -> Barrier:
-    """Return a rule between two columns as a restriction of the one drawn later, given the one drawn before."""
+    """Return a rule between two columns as a restriction of the column drawn later, given the column drawn before."""
     above, below = layout.position(condition.above[0]), layout.position(condition.below[0])
     possible = _possible(layout, condition)
     table = layout.tables[below]
@@ -327,13 +327,13 @@ Key = tuple[int, str]
 """Position of a table, and an attribute."""
 
 LEAST = 1e-300
-"""Smallest probability, up to a common factor, of rows that end elsewhere than on a single day.  Below it, no ratio to
-it is formed, so that none overflows.  A numerical tolerance."""
+"""Smallest probability, up to a common factor, by which `DaysToHeaps.logarithms` divides, so that no ratio overflows.  A
+numerical tolerance."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DaysToHeaps:
-    """Second days of a rule that have a cell of their own, and the numbers of days that lead to each day.
+    """Second days of a rule that have a cell of their own (heaps, as many rows may end there), and the days between.
 
     Parameters
     ----------
@@ -351,19 +351,19 @@ class DaysToHeaps:
 
     @property
     def days(self) -> Key:
-        """Table and attribute of the days between the first and the second day, which are drawn before the second."""
+        """Table and attribute of the number of days between first and second day, which is drawn before the second day."""
         return self.barrier.table, self.barrier.days
 
     @property
     def second(self) -> Key:
-        """Table and attribute of the second day, which the first and the days between lead to."""
+        """Table and attribute of the second day, which the first day and the number of days between determine."""
         return self.barrier.table, self.barrier.attribute
 
     def logarithms(self, likely: FloatArray, first: IntArray, group: IntArray, related: FloatArray) -> FloatArray:
-        """Return terms for the days' log-probabilities, (cells of the days, rows), for rows on single days.
+        """Return terms to add to the log-probabilities of the number of days between, (cells of the days, rows).
 
-        A term is the logarithm of a ratio, by cell of the days.  The ratio is the probability of all second days to the
-        probability of second days other than single days.  The term is 0 where only single days are possible.
+        With them, numbers of days that lead to a heap are drawn more often.  A term is log(a / b): a is the probability
+        of all second days, b of second days in cells of several days.  The term is 0 where b is 0.
 
         Parameters
         ----------
@@ -386,9 +386,10 @@ class DaysToHeaps:
 
 
 def days_to_heaps(layout: Layout, barriers: Iterable[Barrier]) -> Mapping[Key, DaysToHeaps]:
-    """Return, by table and days between, the second days that are cells of their own; other cells hold several days.
+    """Return a `DaysToHeaps`, by table and attribute of the days between, for each rule with heaps.
 
-    Many rows may end on a single day, and days between that lead there must then be drawn more often.
+    A heap is a second day that is a cell of its own, among cells of several days.  Many rows may end on a heap, so
+    numbers of days that lead there must be drawn more often.
     """
     found = {}
     for barrier in barriers:

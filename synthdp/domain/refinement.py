@@ -234,12 +234,13 @@ class Refinement:
     def indices_between(self, first: IntArray, last: IntArray, rng: Generator) -> GridIndices:
         """Draw a regular grid point from each range, (n,), in proportion to the rows of fine cells and to ``rounding``.
 
-        Values that a rule limits on both sides are drawn so.
+        Values that a rule limits on both sides are drawn by this method.
 
         Parameters
         ----------
         first, last
-            (n,) the ends of each range, both inside, first <= last; where nothing is filled between, all are alike.
+            (n,) the ends of each range, both inside, first <= last.  A range without rows gives all its grid points one
+            probability.
         rng
             Source of the draws.
         """

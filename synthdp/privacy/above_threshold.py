@@ -61,14 +61,14 @@ class AboveThresholdPlan:
         return self.query_scale * max(1.0, math.log(4 * queries / self.max_alarms)) / DENOMINATOR
 
     def level(self, threshold: float | None, *, queries: int) -> int:
-        """Return the threshold in 1024ths of a row: the given one, in rows, or `threshold_for` a number of queries.
+        """Return the threshold, without noise, in 1024ths of a row: ``threshold`` in rows, or `threshold_for` ``queries``.
 
         Comparisons use 1024ths because exact noise needs integers.
 
         Raises
         ------
         ParameterError
-            If one of the two is no such number.
+            If ``threshold`` is no number of rows, or ``queries`` no whole number of at least 1.
         """
         if threshold is not None and not abs(threshold) <= noise.LARGEST_VALUE / DENOMINATOR:
             raise ParameterError(f"threshold ({threshold}) must be a number of rows")
@@ -148,11 +148,11 @@ class AboveThresholdAnswer:
 def plan_watch(loss: PrivacyLoss, *, max_alarms: int, alarm_share: float, rows: int = 1) -> AboveThresholdPlan:
     """Return the least noise of a sparse vector session whose whole loss is given.
 
-    Pure losses draw the threshold's noise once and pay for all c findings together; zCDP and Gaussian DP draw it anew
-    after each and compose.  An (epsilon, delta) takes whichever is less noisy: in the first case the findings are pure
-    and only the counts take the delta.
+    A pure loss draws the threshold's noise once, and pays once for all c alarms.  zCDP and Gaussian DP draw the noise
+    anew after each alarm, and compose.  An (epsilon, delta) takes the less noisy of both; if the noise is drawn once,
+    comparisons are pure and only the counts take the delta.
 
-    What is noised by it costs at most ``loss``, for neighbours that move a query's total by at most ``rows``.
+    A session with the result costs at most ``loss``, for neighbours that move a query's total by at most ``rows``.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ def plan_watch(loss: PrivacyLoss, *, max_alarms: int, alarm_share: float, rows: 
     max_alarms
         c, the most answers above the threshold.
     alarm_share
-        Share of the loss for finding them; the rest is for their counts.
+        Share of the loss for finding wrong guesses; the rest is for the noisy counts that answer them.
     rows
         Most rows of a unit.
     """

@@ -102,7 +102,7 @@ def plan_histogram(loss: PrivacyLoss, *, adjacency: Adjacency) -> HistogramPlan:
     row changes one key's count, a replaced row two; with r rows of a unit, r times as many.  An (epsilon, delta) takes
     Laplace noise, a Gaussian-DP loss with a delta Gaussian noise.
 
-    What is noised by it costs at most ``loss``.
+    A histogram released with the result costs at most ``loss``.
 
     Raises
     ------

@@ -89,9 +89,8 @@ class Adjacency:
     def of_one_row(self) -> Adjacency:
         """Return the relation for a query of one row of each unit, in a table where a unit may have no row.
 
-        A unit that is added or removed brings or takes its row.  One that is replaced may do both, or either, so the
-        number of such rows is private even if the number of units is public.  So rows are added or removed: one, or two
-        where units are replaced.
+        The result is add-or-remove of one row; of two rows where units are replaced.  A replaced unit may remove a row, add
+        a row, or do both.  So the number of these rows is private even if the number of units is public.
         """
         return Adjacency(Neighbors.ADD_REMOVE, self.unit, 2 if self.rows_are_public else 1)
 

@@ -52,8 +52,8 @@ _FIRST_UNBIASED = (0, 14, 2)
 often (opendp/opendp issue 2638)."""
 
 _SQUARES = 2**126
-"""Upper limit on squared L2 sensitivities.  OpenDP takes their root as a float; other sensitivities are 64-bit integers.
-A safety limit."""
+"""Upper limit on squared L2 sensitivities.  Derived: the square of 2^63, the limit on all other sensitivities, which are
+64-bit integers."""
 
 _SLACK = 1e-10
 """Relative error that is added to tail probabilities, and subtracted from the argument of the normal tail.  The slack

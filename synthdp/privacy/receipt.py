@@ -52,7 +52,7 @@ def assumptions(
     declared
         The declarations that were made before any row was read.
     complete
-        The same, with what was discovered since.
+        The same declarations, completed by discovery.
     adjacency
         The neighbours of the promise.
     """
@@ -446,7 +446,7 @@ def step_of(items: Sequence[Item]) -> str:
 def noise_of(items: Sequence[Item]) -> str:
     """Return the noise of items of one kind in words, such as "± 31 to 420 rows" (standard deviations).
 
-    Receipts of earlier versions did not record its unit; then only the least standard deviation is given, without one.
+    Receipts of earlier versions did not record the noise's unit: for them it is the least standard deviation alone.
     """
     noise = [item.noise for item in items if item.noise is not None]
     if len(noise) < len(items):  # of an earlier version, which knew no unit

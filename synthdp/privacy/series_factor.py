@@ -94,7 +94,7 @@ def cost_matrix(factor: IntArray, columns: Sequence[int], *, first_rows: int) ->
     columns
         For each period of the series its column, -1 for periods that the plan does not read.
     first_rows
-        Periods of the first column in which a unit counts with all its rows: the first answer was charged for these.
+        Number of periods of the first column in which one unit may have rows: the first answer's cost allows for these.
 
     Returns
     -------

@@ -102,7 +102,7 @@ class ClassOffsets(LinearFamily):
     def of_tables(self, counts: Totals) -> Totals:
         """Return the answers of `sums`, (k,), from the counts of rows in all cells, (cells,), that `counted` asks for.
 
-        A database that can count cells so never sends single rows.
+        So a database that can count cells never sends single rows.
         """
         return np.asarray(counts @ self._offsets, np.int64)
 

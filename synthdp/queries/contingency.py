@@ -76,17 +76,17 @@ class NoisyTable:
 
     @property
     def parts(self) -> Iterable[Clique]:
-        """The sets of columns whose main effect or interaction the table measures.
+        """The sets of columns whose main effect or interaction the table measures, for fits.
 
-        All subsets of the clique; if the interaction is ``alone``, only the whole clique.
+        They are all non-empty subsets of the clique; only the clique if ``alone`` is true.
         """
         return (self.clique,) if self.alone else subsets_of(self.clique)
 
     @property
     def merged_cells(self) -> IntArray | None:
-        """(cells before merging,) the cell of this table that each cell lies in.
+        """(cells without merging,) the cell of this table that holds each cell of the table of all codes.
 
-        ``None`` where no codes were merged.
+        A model sums its cells by it to predict ``counts``.  ``None`` if no codes are merged.
         """
         return None if self.groups is None else merged_cells(self.groups)
 
@@ -102,9 +102,9 @@ class TellsNoisyTables(Protocol):
     """Queries whose answers are contingency tables or interactions, so that a fit can use them as such."""
 
     def noisy_tables(self, answers: FloatArray, stddev: float) -> list[NoisyTable]:
-        """Return (k,) noisy answers as tables over all cells of the queries' domain, columns in increasing order.
+        """Return (k,) noisy answers as tables in rows over the queries' domain, for fits; columns in increasing order.
 
-        ``stddev`` is the noise of each answer.
+        ``stddev`` is the noise standard deviation of each answer, in the unit of the answers.
         """
         ...
 
@@ -118,7 +118,9 @@ def ordered(clique: Clique, counts: AnyArray, shape: Sequence[int]) -> FloatArra
 
 
 def merged_cells(groups: Sequence[IntArray]) -> IntArray:
-    """Return, for each cell of a table, its cell after codes are merged into groups; both flat in C order.
+    """Return, for each cell of a table, (cells,), its cell after codes are merged into groups; both flat in C order.
+
+    Counts of the merged table are sums of counts by the result.
 
     Parameters
     ----------

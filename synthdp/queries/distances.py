@@ -144,9 +144,9 @@ MOST_ROWS = 2**14
 
 
 def indicators(shape: Sequence[int]) -> int:
-    """Return how many indicators count all pairs of cells.
+    """Return the number of indicators by which `add_pair_counts` counts rows: one constant, and one for each other cell.
 
-    They are the constant one, and all cells of each column but its first.
+    The first cell of each column has no indicator, because its counts are differences of the other counts.
     """
     return 1 + sum(size - 1 for size in shape)
 
@@ -156,8 +156,8 @@ def add_pair_counts(
 ) -> None:
     """Count, for every two indicators, the rows that have both, and add this to the upper triangle of ``totals``.
 
-    The indicators are the constant one, then for each column in turn one for every cell but the first: all counts of
-    pairs of cells follow from theirs, see `pair_tables`. One matrix product counts all pairs at once.
+    The indicators are the constant one, then for each column in turn one for every cell but the first.  From their
+    counts `pair_tables` computes the counts of all pairs of cells.  One matrix product counts all pairs at once.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ class Interactions(LinearFamily):
     A record x adds w_A times the product over j in A of (n_j [x_j = i_j] - 1) to cell i of clique A. Here w_A is the
     weight of A, and n_j is the number of cells of column j that a released row may have.  Divided by the weight and by
     all n_j, the sums are the residual of the table after all tables of fewer columns (Xiao et al. 2023,
-    ResidualPlanner).  A record whose value in some column of A is a misfit adds nothing to A.
+    ResidualPlanner).  A record that is out of domain in a column of A adds nothing to A.
 
     One record moves the interaction of A, so divided, by a vector whose squared length is the product of 1 - 1 / n_j: a
     quarter for two binary columns, where their table moves by 1.
@@ -82,12 +82,12 @@ class Interactions(LinearFamily):
 
     @property
     def scales(self) -> tuple[int, ...]:
-        """For each interaction, the whole number by which a count of one row is multiplied."""
+        """For each interaction, its weight times its number of cells: answers divided by this factor are in rows."""
         return tuple(w * math.prod(shape) for w, shape in zip(self.weights, self.shapes, strict=True))
 
     @property
     def ones(self) -> tuple[int, ...]:
-        """For each interaction, the whole number that stands for one row: `scales`, as receipts read it."""
+        """For each interaction, the whole number that stands for one row: equal to `scales`; receipts state noise by it."""
         return self.scales
 
     @property
@@ -130,12 +130,12 @@ class Interactions(LinearFamily):
         return np.concatenate(parts)
 
     def split(self, answers: FloatArray) -> list[FloatArray]:
-        """Cut a (k,) vector of all answers into a flat table per interaction, in rows, over the cells that are kept."""
+        """Cut a (k,) vector of all answers into a flat table per interaction, in rows, over the releasable cells."""
         ends = np.cumsum([math.prod(shape) for shape in self.shapes])
         return [part / scale for part, scale in zip(np.split(answers, ends[:-1]), self.scales, strict=True)]
 
     def noisy_tables(self, answers: FloatArray, stddev: float) -> list[NoisyTable]:
-        """Return (k,) noisy answers as one table per clique, known by its interaction alone; see `TellsNoisyTables`."""
+        """Return (k,) noisy answers as one `NoisyTable` per clique, in rows, that holds the interaction without margins."""
         found, kept = [], [np.flatnonzero(cells) for cells in self.kept]
         for clique, values, shape, scale in zip(
             self.cliques, self.split(answers), self.shapes, self.scales, strict=True
@@ -195,10 +195,10 @@ def norms_of_one(shape: tuple[int, ...]) -> Norms:
 def norms_of_swap(shape: tuple[int, ...]) -> Norms:
     """Return the exact largest norms of the change of an interaction when one record replaces another.
 
-    A misfit adds nothing, so a swap with a misfit changes less.  Two records agree in some columns and differ in
-    others.  Along an axis on which they agree the two factors of a cell are (n - 1, n - 1) once and (-1, -1) otherwise;
-    along one on which they differ they are (n - 1, -1) and (-1, n - 1) once each, and (-1, -1) otherwise.  All cells
-    with the same factors are counted together.
+    An out-of-domain record adds nothing, so a swap with it changes less.  Two records agree in some columns and differ
+    in others.  Along an axis of n cells the records' factors are (n - 1, n - 1) in one cell where they agree.  Where they
+    differ, the factors are (n - 1, -1) and (-1, n - 1) in one cell each.  All other factors are (-1, -1).  All cells with
+    equal factors are counted together.
     """
     worst = Norms(0, 0, 0)
     for differ in itertools.product((False, True), repeat=len(shape)):

@@ -124,16 +124,16 @@ class PersonTable:
 
     @classmethod
     def of_three(cls, a: PersonTable, b: PersonTable) -> PersonTable:
-        """Combine two tables of the same attribute to one of three attributes.
+        """Return the table of three attributes (`Kind.TRIPLE`) from two tables with the same second axis.
 
-        Their first axes together are the first axis.
+        The groups of its first axis are all pairs of groups of the two first axes, in C order.
         """
         pairs = " and ".join(f"{one.kind.name} {one.above} {one.other}" for one in (a, b))
         return cls(Kind.TRIPLE, a.table, a.attribute, a.grouping, other=pairs, parts=(a, b))
 
     @property
     def weighs_as(self) -> Kind:
-        """The kind of two-attribute table whose rows are weighted in the same way."""
+        """The table's kind; of a table of three attributes `Kind.STEP` or `Kind.ROW`, which weigh rows in the same way."""
         if self.kind is not Kind.TRIPLE:
             return self.kind
         return Kind.STEP if any(one.kind is Kind.STEP for one in self.parts) else Kind.ROW
@@ -177,7 +177,10 @@ class PersonTable:
         )
 
     def even(self, layout: Layout) -> bool:
-        """Return whether a person's cells are known to differ, so that each of m rows counts 1/sqrt(m)."""
+        """Return whether all rows of one parent surely lie in different cells: rows then have larger weights.
+
+        See `Persons.even_shares`.
+        """
         one = layout.tables[self.table]
         return self.kind is Kind.ONE and self.by_period and one.unique and one.groups == one.regular_periods
 
@@ -237,7 +240,7 @@ class PersonTable:
         return every, self.given(persons) * size + second, persons.shares(self.table)
 
     def given(self, persons: Persons) -> IntArray:
-        """Return each row's position on the first axis, (rows,); -1 for a row without the earlier row that it needs."""
+        """Return each row's group on the first axis, (rows,); -1 for a row that follows no row where the axis needs one."""
         rows = persons.tables[self.table]
         if self.kind is Kind.TRIPLE:
             a, b = (one.given(persons) for one in self.parts)
@@ -270,9 +273,10 @@ class PersonTable:
         return np.concatenate([b, b]), cells, np.concatenate([weights, weights])
 
     def before(self, persons: Persons) -> IntArray:
-        """Return the group of a row's history, (rows,), for rows with two or more earlier rows.
+        """Return the group of each row's history, (rows,), the first axis of `Kind.BEFORE`.
 
-        It is the group of the mean rank of earlier rows, or for an unordered attribute of the value two rows ago.
+        The history is the mean rank of all earlier rows; for an unordered attribute it is the value two rows before.
+        The result has a meaning only for rows with two or more earlier rows.
         """
         rows = persons.tables[self.table]
         grouping, values = self._other, rows[self.other]

@@ -65,20 +65,20 @@ class Rows:
 
     @property
     def later(self) -> IntArray:
-        """(later,) positions of the rows that follow another row of the same parent."""
+        """(later,) positions of the rows that follow another row of the same parent, for tables of successive rows."""
         return np.flatnonzero(self.rank > 0)
 
     @property
     def third(self) -> IntArray:
-        """(third,) positions of the rows that follow at least two rows of the same parent."""
+        """(third,) positions of the rows that follow at least two rows of the same parent, for tables with a history."""
         return np.flatnonzero(self.rank > 1)
 
 
 def whole_of(most: int) -> int:
     """Return the whole number that stands for 1 where up to ``most`` rows share it, so that shares are nearly exact.
 
-    It is the least common multiple of 1 ... ``most`` where that is small, so that shares are exact. Else it is a power
-    of two.  It loses little when the shares of ``most`` rows, or of seven times as many pairs, are rounded down.
+    It is the least common multiple of 1 ... ``most`` where that is small, so that shares are exact.  Else it is at least
+    64 ``most``: shares of ``most`` rows, or of the up to 7 ``most`` pairs of siblings, lose little when rounded down.
     """
     return min(math.lcm(*range(1, most + 1)), max(MOST_SHARED, 1 << math.ceil(math.log2(64 * most))))
 
@@ -163,8 +163,8 @@ class Persons:
         """Return the weights of rows, whole numbers, (rows,), if rows of one parent are known to be in different cells.
 
         With m of its person's M rows below its parent, a row has sqrt(m) / M of `whole`.  One parent's rows then have
-        the Euclidean length m / M, and all of a person together at most 1: no more noise, though more weight than by
-        `shares`.
+        the Euclidean length m / M, and all of a person together at most 1.  So rows have more weight than by `shares`,
+        at the same L2 sensitivity.
         """
         if self.layout.nested and self.layout.tables[table].parent > 0:
             return nested_even_shares(self, table)
@@ -177,7 +177,7 @@ class Persons:
     def step_shares(self, table: int, before: int) -> IntArray:
         """Return the whole-number weight of each row that follows at least ``before`` rows, (rows,); 0 for others.
 
-        One person's such rows share `whole` equally, for tables of a row and those before it.
+        One person's rows of this kind share `whole` equally, for tables of rows and earlier rows.
         """
         return self.divided(table, (self.tables[table].rank >= before).astype(np.int64))
 
@@ -328,7 +328,7 @@ def pair_shares(persons: Persons, table: int, *, ordered: bool) -> IntArray:
 
 
 def symmetric(upper: FloatArray) -> FloatArray:
-    """Make a table of unordered pairs symmetric: half of each count above the diagonal goes below it.
+    """Return a table of unordered pairs, (groups, groups), made symmetric: half of a count above the diagonal moves below.
 
     Only the cells on and above the diagonal are measured.
     """

@@ -30,16 +30,16 @@ tolerance.
 
 
 class RowProducts(Protocol):
-    """The clipped products of weighted rows, in the form that suits their number, so that they can be averaged often."""
+    """The clipped products, (m, k), of m rows, stored so that their means are computed fast: a fit computes them often."""
 
     def of_rows(self, rows: slice) -> AnyArray:
-        """Return the clipped products of the rows in a slice, (rows, k)."""
+        """Return the clipped products of the rows in a slice, (rows, k), from which a fit computes slopes."""
 
     def means(self, weights: FloatArray) -> FloatArray:
-        """Return the mean of each product over rows with (m,) weights, (k,), to compare with noisy means."""
+        """Return the mean of each product, (k,), over rows with ``weights`` (m,), to compare with noisy means."""
 
     def sums(self, coefficients: FloatArray) -> FloatArray:
-        """Return, for each row, the sum of its products times coefficients (k,), (m,): the log-factor of its weight."""
+        """Return the inner product of each row's products with ``coefficients`` (k,), (m,): a change of log-weights."""
 
 
 class Products(LinearFamily, ABC):
@@ -72,14 +72,14 @@ class Products(LinearFamily, ABC):
 
     @abstractmethod
     def clipped_alone(self, products: FloatArray) -> FloatArray:
-        """Return products of two columns clipped by the limit on a single product, in the same shape.
+        """Return products of two columns, any shape, clipped by the limit on a single product.
 
-        Products are unchanged where a row's products are clipped together, since one product does not tell how much.
+        Products are unchanged where a row's products are scaled down together: the scale depends on the other products.
         """
 
     @abstractmethod
     def of_codes(self, codes: Codes) -> RowProducts:
-        """Return the clipped products of rows, given as (m, d) codes of the domain's axes, for a fit."""
+        """Return the clipped products, (m, k), of rows given as (m, d) codes of the domain's axes, for a fit."""
 
     @property
     def unit(self) -> str:
@@ -157,11 +157,11 @@ class ClippedProducts(Products):
         return np.trunc(scores[:, left] * scores[:, right] * self.clipping(scores)[:, None]).astype(np.int64)
 
     def clipped_alone(self, products: FloatArray) -> FloatArray:
-        """Return the products unchanged, since a row's products are clipped together."""
+        """Return the products unchanged, since the scale of a row depends on all its products."""
         return products
 
     def of_codes(self, codes: Codes) -> RowProducts:
-        """Return the rows' scores and clipping factors, from which sums and means of all products are computed."""
+        """Return the clipped products of (m, d) codes, stored as scores and clipping factors: pairs are many."""
         whole_scores = scores_of(self.scores, codes)
         scaled = (whole_scores / self.resolution).astype(np.float32)
         return _EveryProduct(scaled, self.clipping(whole_scores).astype(np.float32), self.pairs)
@@ -254,12 +254,12 @@ class PairProducts(Products):
         return np.asarray(np.clip(scores[:, left] * scores[:, right], -self.most, self.most), np.int64)
 
     def clipped_alone(self, products: FloatArray) -> FloatArray:
-        """Return each product clipped to ±``most`` / ``denominator``."""
+        """Return products, any shape, each clipped to ±``most`` / ``denominator``, as a row's products are."""
         most = self.most / self.denominator
         return np.asarray(np.clip(products, -most, most))
 
     def of_codes(self, codes: Codes) -> RowProducts:
-        """Return the clipped products of rows as a matrix, since they are few."""
+        """Return the clipped products of (m, d) codes, stored as an (m, k) matrix: pairs are few."""
         return _FewProducts((self.features(codes) / self.denominator).astype(np.float32))
 
 
@@ -269,15 +269,15 @@ class _FewProducts(NamedTuple):
     products: AnyArray
 
     def of_rows(self, rows: slice) -> AnyArray:
-        """Return the clipped products of the rows in a slice, (rows, pairs), for the slope of a step."""
+        """Return the clipped products of the rows in a slice, (rows, k), from which a fit computes slopes."""
         return self.products[rows]
 
     def means(self, weights: FloatArray) -> FloatArray:
-        """Return the mean of each product over rows with (m,) weights, (pairs,)."""
+        """Return the mean of each product, (k,), over rows with ``weights`` (m,), to compare with noisy means."""
         return np.asarray((weights / weights.sum()).astype(np.float32) @ self.products, np.float64)
 
     def sums(self, coefficients: FloatArray) -> FloatArray:
-        """Return, for each row, the sum of its products times coefficients (k,), (m,): the log-factor of its weight."""
+        """Return the inner product of each row's products with ``coefficients`` (k,), (m,): a change of log-weights."""
         return np.asarray(self.products @ coefficients.astype(np.float32), np.float64)
 
 
@@ -289,17 +289,17 @@ class _EveryProduct(NamedTuple):
     pairs: tuple[IntArray, IntArray]
 
     def of_rows(self, rows: slice) -> AnyArray:
-        """Return the clipped products of the rows in a slice, (rows, pairs), for the slope of a step."""
+        """Return the clipped products of the rows in a slice, (rows, k), from which a fit computes slopes."""
         left, right = self.pairs
         return self.scores[rows, left] * self.scores[rows, right] * self.clipping[rows, None]
 
     def means(self, weights: FloatArray) -> FloatArray:
-        """Return the mean of each product over rows with (m,) weights, (pairs,)."""
+        """Return the mean of each product, (k,), over rows with ``weights`` (m,), to compare with noisy means."""
         weighted = self.scores * (weights / weights.sum() * self.clipping).astype(np.float32)[:, None]
         return np.asarray((self.scores.T @ weighted)[self.pairs], np.float64)
 
     def sums(self, coefficients: FloatArray) -> FloatArray:
-        """Return, for each row, the sum of its products times coefficients (k,), (m,): the log-factor of its weight."""
+        """Return the inner product of each row's products with ``coefficients`` (k,), (m,): a change of log-weights."""
         matrix = np.zeros((self.scores.shape[1],) * 2, np.float32)
         matrix[self.pairs] = coefficients
         sums = self.clipping * np.einsum("ij,ij->i", self.scores @ matrix, self.scores)
@@ -348,12 +348,12 @@ class ProductSums:
 
     @property
     def noise(self) -> float:
-        """The sum of all variances: among several sources of one table, the one with the least is used."""
+        """The sum of all variances, by which the source with the least noise is chosen among several of one table."""
         return float(self.variance.sum())
 
     @classmethod
     def of_cells(cls, axes: Sequence[Axis], counts: FloatArray, variance: FloatArray) -> ProductSums:
-        """Return a noisy table in this form: one function per cell, its indicator."""
+        """Return noisy counts of cells, in the shape of ``axes``, as `ProductSums` of indicators: one function per cell."""
         features = tuple(np.eye(axis.size) for axis in axes)
         return cls(axes=tuple(axes), features=features, values=counts, variance=variance)
 

@@ -131,7 +131,10 @@ class CellCounting(Protocol):
         ...
 
     def place_of(self, column: int, cell: int) -> int | None:
-        """Return the position of the answer that counts the rows in bin ``cell`` of a column; ``None`` if there is none."""
+        """Return the position of the answer that counts the rows in bin ``cell`` of a column; ``None`` if there is none.
+
+        Such a count shows how many rows are out of domain.
+        """
         ...
 
 

@@ -218,7 +218,7 @@ class SparseConjunction:
 
     @property
     def sparsity(self) -> int:
-        """The number of keys on which it is 1: the product of the numbers of values of the free columns."""
+        """The number of keys on which the query is 1: the product of the numbers of values of the free columns."""
         size = 1
         for parts in self.parts:
             size *= len(parts)

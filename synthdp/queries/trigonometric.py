@@ -131,7 +131,10 @@ class TensorBasis(LinearFamily):
         return cls(source.read(document["domain"], Domain), terms, source.read(document["unit"], int), swap, most)
 
     def place_of(self, column: int, cell: int) -> int | None:
-        """Return the position of the answer that counts the rows in one cell of a column; ``None`` if none does."""
+        """Return the position of the answer that counts the rows in one cell of a column, ``None`` if none does.
+
+        See `CellCounting`.
+        """
         term = (Indicator(column, cell),)
         return self.terms.index(term) if term in self.terms else None
 

@@ -100,7 +100,7 @@ class Steps:
     def held(self, number: float) -> int | float | None:
         """Return the value that a finite number equals up to rounding errors; ``None`` if no value is so near.
 
-        A number computed by a user, such as ``0.1 * 3``, is so recognised as 0.3.
+        So a number computed by a user, such as ``0.1 * 3``, is recognised as 0.3.
         """
         if number in self.special:
             return number
@@ -112,16 +112,16 @@ class Steps:
         return found
 
     def any_between(self, low: float | None, high: float | None) -> bool:
-        """Return whether a value, special ones apart, lies between two finite numbers, both included.
+        """Return whether a regular value lies between two finite numbers, both included, to refuse empty ranges in rules.
 
-        ``None`` is no end on that side.
+        ``None`` stands for no limit on that side.
         """
         first = self.first if low is None else max(self.first, math.ceil(self._place(low)))
         last = self.last if high is None else min(self.last, math.floor(self._place(high)))
         return first <= last
 
     def _place(self, number: float) -> Fraction:
-        """Return where a number lies among the steps, a whole number for a value."""
+        """Return the step number of a number, exactly: a whole number for a value, a fraction between two values."""
         exact = Fraction(repr(number)) if isinstance(number, float) else Fraction(number)  # 0.1 is 1/10
         return (exact * (self.denominator or 1) - self.offset) / self.size
 
@@ -147,7 +147,7 @@ class Interval:
         return number if self.lower <= number <= self.upper or number in self.special else None
 
     def any_between(self, low: float | None, high: float | None) -> bool:
-        """Return whether a value, special ones apart, lies between two numbers, both included; ``None`` is no end."""
+        """Return whether a regular value lies between two numbers, both included; ``None`` stands for no limit."""
         first = self.lower if low is None else max(self.lower, low)
         return first <= (self.upper if high is None else min(self.upper, high))
 
@@ -254,7 +254,7 @@ class Column(ABC):
     def may_hold(self, value: object) -> bool:
         """Return whether a rule may name a value, as JSON writes it, for this column.
 
-        Here it may name any finite number, even beyond the bounds, if the column holds numbers or times.
+        In this base class it may name any finite number, even beyond the bounds, if the column holds numbers or times.
         """
         return self.measured and is_finite_number(value)
 

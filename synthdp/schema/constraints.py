@@ -471,7 +471,7 @@ def _ends_of(column: Column) -> tuple[float, float]:
 def _within(column: Column, numbers: Sequence[int]) -> list[int]:
     """Return the numbers that lie between a column's bounds, both included.
 
-    A rule about the calendar so names only days and months that the column can hold.
+    So a rule about the calendar names only days and months that the column can hold.
     """
     first, last = _ends_of(column)
     return [one for one in numbers if first <= one <= last]

@@ -12,7 +12,8 @@ USUAL_MISSING = (
     "NA", "N/A", "#N/A", "<NA>", "na", "n/a", "N.A.", "n.a.", "NaN", "nan", "-nan", "NULL", "null", "Null", "(null)",
     "\\N", "NaT", "None", "none", "?", "-", "--", ".",
 )  # fmt: skip
-"""Texts that a draft of a schema takes for missing values unless told others; fixed, so that they reveal nothing."""
+"""Texts that a draft of a schema takes for missing values unless the caller names others.  The texts are fixed, so that
+they reveal nothing."""
 
 DOUBTFUL_MISSING = frozenset({"None", "none", "-", "--", "."})
 """Texts of `USUAL_MISSING` that may also be categories, as in none, some, all: a draft asks about them."""

@@ -249,7 +249,7 @@ class DatabaseSchema:
     def completed(self, tables: Mapping[str, Schema]) -> DatabaseSchema:
         """Return the schema with other columns in some tables: exactly the columns of the given schemas.
 
-        Discovery so enters bounds and levels that it found, and drops columns in which it found nothing.
+        Discovery enters the bounds and levels that it found, and drops columns in which it found nothing.
         """
         declared = dict(self._declared)
         for name, one in tables.items():
@@ -351,9 +351,10 @@ class DatabaseSchema:
                 )
 
     def _check_row_key(self, relation: Relation) -> None:
-        """Raise SchemaError unless the key of a relation below the root has a column of the parent's own.
+        """Raise SchemaError unless the key of a relation below the root identifies a single row of the parent table.
 
-        All rows that a person, or a row further above, has in the parent table share the other columns.
+        The key needs a column besides the keys of the person and of the table above the parent: all of a person's rows
+        in the parent table, or all below one row further above, share these.
         """
         if set(relation.keys) <= set(self.person_keys):
             raise SchemaError(

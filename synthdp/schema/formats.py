@@ -62,7 +62,7 @@ _NUMERIC = {
 """Regular expressions of the digits that each strptime code reads."""
 
 _WIDTHS = {"Y": 4, "f": 6, "j": 3}
-"""Digits that each strptime code writes, if there are not two, as strftime writes them."""
+"""Numbers of digits that strptime codes write, as in strftime; 2 for codes that are not listed."""
 
 _NAMES = {
     "B": _MONTHS, "b": tuple(name[:3] for name in _MONTHS), "A": _DAYS, "a": tuple(name[:3] for name in _DAYS),

@@ -49,7 +49,7 @@ class Condition:
     both: Schema
 
     def name(self, place: Place) -> str:
-        """Return a column's name in the schema ``both``: columns of two tables may share a plain name."""
+        """Return the name that a column has in ``both``, the rule's schema: columns of two tables may share a plain name."""
         return self.names[place == self.below]
 
 

@@ -27,7 +27,8 @@ _SINCE = {
     "source": 2, "decimals": 3, "step": 3, "zone": 3, "date": 3, "decimal": 3, "time": 3, "pattern": 3, "csv": 3,
     "groups": 3, "format": 4, "words": 4, "weight": 4, "like": 5,
 }  # fmt: skip
-"""The first file version of each setting or column type that is not in version 1; rules state their own."""
+"""The first file version of each setting or column type that is not in version 1.  A schema is written in the oldest
+version that can express it.  Rules state their own version."""
 FOR_THE_REVIEW = frozenset({"comment", "seen", "instead"})
 """Keys by which a draft informs its reviewer (``instead`` holds another draft of the column); as private as the table.
 """
@@ -72,7 +73,7 @@ def csv_document(csv: CsvFormat) -> dict[str, Any]:
 
 
 def from_document(document: object, *, source: str) -> tuple[dict[str, Column], list[Constraint], CsvFormat | None]:
-    """Return columns, rules and CSV format from a schema's JSON document; refuse columns not yet reviewed.
+    """Return columns, rules and CSV format (or ``None``) from a schema's JSON document; refuse columns not yet reviewed.
 
     Raises
     ------
@@ -92,7 +93,7 @@ def from_document(document: object, *, source: str) -> tuple[dict[str, Column], 
 
 
 def read_document(document: object, *, source: str) -> tuple[dict[str, Column], list[Constraint], CsvFormat | None]:
-    """Return columns, rules and CSV format from a schema's JSON document, which may be a draft not yet reviewed."""
+    """Return columns, rules and CSV format (or ``None``) from a schema's JSON document, perhaps a draft not reviewed."""
     if isinstance(document, dict) and "synthdp_database" in document:
         raise FormatError(
             f"{source} is a database schema, but the schema of one table is wanted here: give such a schema (a database "

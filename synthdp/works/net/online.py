@@ -238,7 +238,7 @@ def check_guesses(threshold: float | None, queries: int) -> None:
 def guarded_threshold(plan: AboveThresholdPlan, gap: float, *, queries: int, beta: float) -> float:
     """Return a threshold, in rows, at which guesses off by less than ``gap`` raise an alarm with probability <= beta.
 
-    Updates are so spent on wrong guesses only; beta is for all ``queries`` guesses together. A guess raises an alarm if
+    So updates are spent on wrong guesses only; beta is for all ``queries`` guesses together. A guess raises an alarm if
     |q - guess| + noise >= threshold + the level's noise, which is never negative. With probability 1 - beta no query's
     noise exceeds b ln(queries / beta), with b the noise's scale.
     """

@@ -381,13 +381,13 @@ def marginal_estimate(
 
 
 def marginal_labels(asked: Marginal, bits: Binarized) -> dict[str, list[Level | None]]:
-    """Return the values of each column in the cells of `marginal_estimate`, in the order of the cells."""
+    """Return the values of each column in the cells of `marginal_estimate`, in their order; ``None`` is a missing value."""
     cells = itertools.product(*(_levels_of(bits, name) for name in asked.columns))
     return {name: list(values) for name, values in zip(asked.columns, zip(*cells, strict=True), strict=True)}
 
 
 def _levels_of(bits: Binarized, name: str) -> list[Level | None]:
-    """Return the values of a column that have a literal, one for each cell of a marginal.
+    """Return the values of a column that have a literal, one for each cell of a marginal; ``None`` is a missing value.
 
     Raise ParameterError if the column was released by thresholds only, or not at all.
     """

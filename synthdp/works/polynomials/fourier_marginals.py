@@ -99,8 +99,8 @@ class CellParities(LinearFamily):
         f of bits that differ. The number of masks that are odd on f is (k - sum over masks of (-1)^|mask & f|) / 2. A
         transform of the masks' indicator gives this number for every f, and its maximum the exact bound.
 
-        An out-of-domain record changes no more. A mask that uses its columns moves by 1, and is odd, which moves it by
-        2, on half of all f there.
+        An out-of-domain record changes no more.  Each parity that uses a column where the record is out of domain changes
+        by 1.  For a record in domain it changes by 2 on half of all f of that column, and by 0 on the others.
         """
         k, odd = self.k, self.k
         if self.bits <= MAX_TABLE_BITS:

@@ -87,7 +87,8 @@ class ListStatistic(LinearFamily):
     def features(self, codes: Codes) -> Features:
         """Return the Fourier coefficients of each row's decision list, (n, k), in whole numbers.
 
-        Each is multiplied by the scale of its degree and rounded; `row_scale` comes last, if it is above 0.
+        Each is multiplied by the scale of its degree and rounded.  Where the number of rows is measured too, the constant
+        ``row_scale`` comes last.
         """
         return np.array([self.sums(codes[i : i + 1]) for i in range(len(codes))], np.int64).reshape(-1, self.k)
 

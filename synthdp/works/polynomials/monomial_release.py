@@ -238,11 +238,12 @@ def approximation(values: tuple[float, ...], degree: int) -> FloatArray:
 
 
 def _expanded(a: FloatArray, level: int, negative: int) -> FloatArray:
-    """Return the coefficient of a monomial of ``level`` bits, by the number u of its bits from negative literals.
+    """Return the coefficients of a query's monomials of ``level`` bits in z, by the number u of bits from negative literals.
 
-    It is the sum over j of C(negative - u, j) a_{level + j} (-1)^u. A negative literal, "bit is 1", is 1 - z for the
-    measured z, "bit is 0". Multiplied out, each of j more negative literals of a larger set contributes its 1, so that
-    the product falls on the smaller set.
+    The result is (min(level, negative) + 1,): (-1)^u times the sum over j of C(negative - u, j) a_{level + j}.  The query
+    is a sum over sets S of literals of a_|S| [all literals of S are false], see `newton_coefficients`.  The measured z is
+    1 if a bit is 0.  A false literal is z; a false negative literal is 1 - z.  Multiplied out, the 1s of j further
+    negative literals leave a monomial of ``level`` bits.
     """
     most = min(level, negative)
     return np.array(

@@ -220,7 +220,7 @@ def _problem(
 def _some(size: int, count: int, rng: Generator) -> IntArray:
     """Return at most ``count`` of the numbers below ``size``, in increasing order: all of them, or a random choice.
 
-    The fit's parities of one degree are so chosen, without regard to their noise.
+    So the fit's parities of one degree are chosen without regard to their noise.
     """
     return np.arange(size) if size <= count else np.sort(rng.choice(size, count, replace=False))
 

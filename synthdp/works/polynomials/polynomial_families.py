@@ -124,7 +124,10 @@ class AverageConjunctions(LinearFamily):
         return total
 
     def missing(self, zeros: int) -> float:
-        """Return E_y (f_x - p_x)^2 for a row x with ``zeros`` zeros: the mean squared error of its polynomial p_x."""
+        """Return E_y (f_x - p_x)^2, the mean squared error over random queries y of a row's polynomial p_x.
+
+        The row x has ``zeros`` zeros.  The error is the sum of the squared coefficients that p_x leaves out.
+        """
         p, high = self.chance, range(self.order + 1, zeros + 1)
         return float(sum(math.comb(zeros, i) * (1 - p) ** (2 * zeros - i) * p**i for i in high))
 

@@ -367,7 +367,10 @@ class TensorWithMisfits(LinearFamily):
         return cls(ChebyshevTensor(source.read(document["domain"], Domain), t, unit))
 
     def place_of(self, column: int, cell: int) -> int | None:
-        """Return the position of the answer that counts a column's out-of-domain cell; ``None`` for any other cell."""
+        """Return the position of the answer that counts a column's out-of-domain cell, ``None`` for any other cell.
+
+        See `CellCounting`.
+        """
         return self.tensor.k + list(self.cells).index(column) if self.cells.get(column) == cell else None
 
     @property
