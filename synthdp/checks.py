@@ -16,8 +16,8 @@ import numpy as np
 from synthdp.errors import ParameterError
 
 _LARGE = 2**31
-"""Upper limits from here on are named in a message only if the value exceeds them, because they are of no use to
-others.  A convention."""
+"""Smallest upper limit that an error message leaves out, unless the value exceeds the limit: it would only lengthen the
+message about a value that is too small or no number.  A convention."""
 
 
 def check_whole(name: str, value: object, *, least: int = 1, most: int | None = None) -> None:
@@ -82,13 +82,14 @@ LIMITS_OF_CONTAINERS = (
 def check_memory(rows: int, columns: int) -> None:
     """Raise ParameterError if sampled rows cannot lie in the memory of this computer.
 
-    The least they take is counted: a position of 8 bytes for each row, and for each cell a byte of its bin and a byte of
-    the table.  Without a number of the memory, as under Windows, 1 TiB is taken.  A container's limit counts too.
+    The smallest possible size is computed: a position of 8 bytes for each row, and for each cell a byte of its bin and
+    a byte of the table.  Without a number of the memory, as under Windows, 1 TiB is taken.  A container's limit counts
+    too.
 
     Raises
     ------
     ParameterError
-        Saying how much they take.
+        With the size of the rows and of the memory, in GiB.
     """
     memory = 2**40
     if hasattr(os, "sysconf") and {"SC_PHYS_PAGES", "SC_PAGE_SIZE"} <= {*os.sysconf_names}:

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 LARGEST_PLAIN, LEAST_PLAIN = 1e15, 1e-4
-"""Absolute values from the first on, and those below the second but 0, are written with an exponent, as plain digits
-would be many.  A convention."""
+"""Numbers of at least the first absolute value, and numbers other than 0 below the second, are written with an
+exponent, since plain digits would be many.  A convention."""
 
 FIRST_GROUPED = 10_000
 """Numbers from here on get commas between groups of three digits; below, 2,013 would not look like a year.  A

@@ -44,7 +44,7 @@ def replacing(path: Path, *, private: bool = False) -> Iterator[Path]:
     """Lend a new, empty file beside ``path``, of the same ending; it replaces ``path`` after the ``with`` body.
 
     If the body fails nothing is left behind, so that no half-written file is taken for a result.  If ``path`` exists
-    and is no file but a device, say, it is lent itself.
+    and is no regular file, such as a device, ``path`` itself is lent.
 
     Parameters
     ----------

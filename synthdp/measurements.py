@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 AskedT = TypeVar("AskedT")
 
 UNLIKELY = 0.01
-"""Probability that noise alone passes for a significant count anywhere in a release without any.  Where much is
-significant, it is the false discovery rate instead (`findings`).  A convention."""
+"""Largest probability that any count of pure noise in a release passes for significant.  In a release with many
+significant counts, `findings` bounds the fraction of false ones by this number instead.  A convention."""
 
 SIGNIFICANT = 4.0
 """Number of noise stddevs by which one count, or one sum, must differ from its expectation so that the difference is not
@@ -52,16 +52,16 @@ class NoiseDistribution(Protocol):
         ...
 
     def quantile(self, miss: float, k: int) -> float:
-        """Return the absolute value that one of ``k`` coordinates exceeds with probability ``miss``, in stddevs.
+        """Return the absolute value that one of ``k`` noise coordinates exceeds with probability ``miss``, in stddevs.
 
-        It is the quantile of the continuous law, which the discrete one is near.
+        The quantile is of the continuous law, which is near the discrete law.
         """
         ...
 
     def tail(self, scale: float, k: int, *, beta: float, count: int) -> float:
         """Return a bound in integer steps that any of ``count`` coordinates exceeds with probability at most ``beta``.
 
-        The coordinates are some of the ``k`` of noise of a ``scale``.
+        ``count`` is at most ``k``, the length of a noise vector with this ``scale``.
         """
         ...
 
@@ -126,7 +126,7 @@ class _Linf:
     def tail(self, scale: float, k: int, *, beta: float, count: int) -> float:  # noqa: ARG002 - all lie in the cube
         """Return a bound in integer steps that any of the ``k`` coordinates exceeds with probability at most ``beta``.
 
-        All lie in the cube, whose half-width is within one of the continuous law's.
+        All coordinates lie in a cube, whose half-width is at most one integer step above the continuous law's.
         """
         return scale * float(gammainccinv(k + 1, beta)) + 1.0
 
@@ -216,8 +216,8 @@ class Measurements:
     def answers(self) -> Answers:
         """Unbiased noisy answers to the statistic in its own unit, (k,): the whole numbers over their scale.
 
-        The scale is ``resolution`` times the denominator of the queries, which stands for 1.  Most answers are
-        sums over rows.
+        The scale is ``resolution`` times the denominator of the queries: this integer stands for an answer of 1.  Most
+        answers are sums over rows.
         """
         return np.asarray(self.values / float(self.resolution * self.queries.denominator), np.float64)
 
@@ -247,7 +247,7 @@ class Measurements:
 
     @property
     def row_count(self) -> tuple[float, float] | None:
-        """The noisy number of rows with its standard deviation, if this is what was asked; else ``None``."""
+        """The noisy number of rows with its noise stddev, in rows; ``None`` for measurements of other queries."""
         return (float(self.answers[0]), self.stddev) if isinstance(self.queries, Total) else None
 
     def asked(self, kind: type[AskedT]) -> AskedT:
@@ -285,8 +285,8 @@ def by_noise_alone(rows: float, stddev: float, *, normal: bool) -> float:
     stddev
         Standard deviation of its noise.
     normal
-        Whether that is Gaussian; otherwise the tail is Laplace noise's, the heaviest of the laws.  A count of 0 or less
-        then gives 1, an upper bound: such a count is no evidence of rows.
+        Whether the noise is Gaussian; otherwise the tail is Laplace noise's, the heaviest of the laws.  A count of 0 or
+        less then gives 1, an upper bound: such a count is no evidence of rows.
     """
     if normal:
         return float(ndtr(-rows / stddev))
@@ -304,7 +304,7 @@ def findings(chances: Sequence[float]) -> int:
     Parameters
     ----------
     chances
-        For each count, how likely noise alone is to reach it; independent ones.
+        For each count the p-value: the probability that noise alone reaches the count.  The counts are independent.
     """
     ordered = sorted(chances)
     noise = min((1 + sum(one > MIDDLE for one in ordered)) / (1 - MIDDLE), len(ordered))

@@ -22,8 +22,8 @@ WORKERS = min(4, os.cpu_count() or 1)
 
 
 FEW_ROWS = 1 << 14
-"""Fewest rows of a table on which several threads work; with fewer they take longer to start than to work.  A safety
-limit of time."""
+"""Fewest rows of a table on which several threads work; with fewer rows threads take longer to start than to
+work.  A safety limit of time."""
 
 
 def workers_for(rows: int) -> int:
@@ -34,8 +34,8 @@ def workers_for(rows: int) -> int:
 def in_order(work: Callable[[T], R], blocks: Iterable[T], *, workers: int = WORKERS) -> Iterator[R]:
     """Yield ``work(block)`` for every block, in order, computed by several threads.
 
-    Blocks are taken one by one by the caller's own thread, while others work on earlier ones; no more than ``workers``
-    + 1 are held at once.  The first error, of a block or of the work on it, is raised in its turn.
+    The caller's own thread takes the blocks one by one, while other threads work on earlier blocks; no more than
+    ``workers`` + 1 blocks are held at once.  The first error, of a block or of the work on it, is raised in its turn.
 
     Parameters
     ----------

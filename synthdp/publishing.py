@@ -74,7 +74,7 @@ class Places:
 
     @contextmanager
     def opened(self) -> Iterator[Places]:
-        """Lend the same paths with scratch files instead, which move to the real paths after the ``with`` body.
+        """Lend paths of scratch files, by the same names, which move to the real paths after the ``with`` body.
 
         Scratch files are deleted on an error.  The folder of the release is unchanged, since saving it is complete or
         fails by itself.

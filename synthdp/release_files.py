@@ -102,7 +102,7 @@ def to_document(release: Saveable, arrays: dict[str, AnyArray]) -> dict[str, Any
 def from_document(document: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> dict[str, Any]:
     """Return the fields of a `Release` by name, for its constructor, from its JSON document and its arrays.
 
-    They are mechanism, output, loss, receipt and measurements.
+    The fields are mechanism, output, loss, receipt and measurements.
     """
     source = DocumentSource(arrays)
     if document["synthdp_release"] == FORMS_VERSION:
@@ -210,7 +210,7 @@ def write(release: Saveable, path: str | PathLike[str]) -> None:
 def read(path: str | PathLike[str]) -> dict[str, Any]:
     """Return the fields of a `Release` by name, for its constructor, read and checked from its folder.
 
-    They are mechanism, output, loss, receipt and measurements.
+    The fields are mechanism, output, loss, receipt and measurements.
 
     Raises
     ------

@@ -450,8 +450,8 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: Any) -> N
 def _condition(text: str, schema: synthdp.Schema) -> str:
     """Return a condition for `answer`; a short COLUMN=VALUE becomes a comparison with the value that a file's cell has.
 
-    It saves quotation marks in a shell.  A cell that is no value of the column is quoted, for the message that says so.
-    Any other text stays as it is.
+    The short form saves quotation marks in a shell.  A cell that is no value of the column is quoted, so that the error
+    message can quote it.  Any other text stays as it is.
     """
     from synthdp.answers.expressions import parse
     from synthdp.errors import ParameterError
@@ -471,10 +471,10 @@ def _condition(text: str, schema: synthdp.Schema) -> str:
 
 
 def _literal(column: Column, cell: str) -> str | None:
-    """Return the value of a cell as conditions write it; ``None`` where the cell itself is so written, or is no value.
+    """Return the value of a cell in the syntax of conditions, such as "'yes'" or "12.5".
 
-    A cell that is no time is quoted, for the message that says so.  A label of an identifier is quoted for the message
-    that refuses it.
+    ``None`` is for a cell that already has this syntax, or that is no value of the column.  A label of an identifier
+    and a cell that is no time are quoted, so that the error message can quote them.
     """
     import numpy as np
 

@@ -285,7 +285,7 @@ def _adopt(one: ColumnReview) -> None:
 
 
 def _fitting(name: str, column: Column) -> list[str]:
-    """Return the known columns that the column's name suggests and that can hold all drafted levels."""
+    """Return the names of known columns to offer: the column's name suggests them, and they hold all drafted levels."""
     from synthdp.schema.known_columns import suggested
     from synthdp.schema.schema import Schema
 

@@ -246,9 +246,9 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         return self
 
     def _takes(self, schema: DatabaseSchema) -> Callable[[str, Schema], bool]:
-        """Return a function that returns whether a release works if a table keeps only some columns.
+        """Return a function from a table's name and the schema of its remaining columns: whether a release then works.
 
-        It does not if the workload or the target names a column that is gone, or if a `Workload` names columns by
+        A release fails if the workload or the target names a lost column, or if a `Workload` names columns by
         position.  Discovery then keeps the column.
         """
         wished, names = relations_wished(schema, self.workload, self.target), names_wished(schema)
@@ -263,10 +263,11 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         return takes
 
     def _with_unfit(self) -> tuple[list[Unusual], Unusual | None, dict[str, MisfitShare | None]]:
-        """Leave values that noise explains out of the model, and add receipt notes on them and on out-of-domain values.
+        """Leave values that noise explains out of the model, and add receipt notes on these and on out-of-domain values.
 
-        The values are missing values, and labels for others in discovered columns.  Return unusual persons, too few
-        persons and out-of-domain values.  All is computed from noisy answers, so it costs nothing.
+        Such values are missing values, and labels for other values in discovered columns.  Return the noisy numbers of
+        unusual persons, the number of all persons if noise explains it (else ``None``), and the fraction of
+        out-of-domain values by "table.column".  Only noisy answers are read, at no cost.
         """
         model, measured = self.release_.output, self.release_.measurements
         layout = model.layout

@@ -219,7 +219,7 @@ class PanelSeries:
         Returns
         -------
         A pandas DataFrame: ``person`` and ``period``, both counted from 1, and the columns of the
-        schema.  Of every sequence of states, `padding` persons are additional.
+        schema.  Every sequence of states has `padding` persons more than its noisy count, so that no count is negative.
         """
         states = self._published(self._checked() + 1)
         frames, model = [], model_of_states(self.schema, self._states)
@@ -316,7 +316,7 @@ class PanelSeries:
         )  # fmt: skip
 
     def _met(self, conditions: tuple[str | None, ...]) -> BoolArray:
-        """Return which sequences of a window's states end with states that meet the conditions, (patterns,).
+        """Return which sequences of a window's states end with states that meet the conditions, (sequences,) booleans.
 
         A condition of ``None`` allows any state; so do the periods before the first condition.
         """
@@ -357,7 +357,7 @@ class PanelSeries:
         return np.concatenate(parts, axis=1)
 
     def _noisy(self, period: int) -> FloatArray:
-        """Return the noisy counts of persons by their sequence of states in the window that ends with a period, (patterns,).
+        """Return noisy counts of persons by sequence of states in the window that ends with a period, (sequences,).
 
         The persons added so that no count is negative (`padding`) are not included, so a count may be negative.
         """

@@ -28,8 +28,8 @@ UNNAMED = "a table without a name"
 """Name of a public table without a file name, in receipts."""
 
 WHOLE = 1.0
-"""Largest and default weight of a public row, in private rows: 1 counts it as one private row, less as a part.
-Derived: the weight is a fraction."""
+"""Largest and default weight of a public row, in private rows: a public row counts as at most one private row.  A
+convention: a larger weight would prefer the public table to the private rows."""
 
 
 def check_public(public: Any, weight: Any, private: Any = None) -> None:
@@ -129,7 +129,7 @@ def read_totals(totals: Any, schema: Schema) -> tuple[PublicTotals, ...]:
 def _totals(key: Any, given: Any, schema: Schema) -> PublicTotals:
     """Return the public totals of one set of columns.
 
-    Raise ParameterError if they are malformed or not about declared categories.
+    Raise ParameterError if the totals are malformed, or name other values than declared categories.
     """
     names = (key,) if isinstance(key, str) else tuple(key)
     for name in names:

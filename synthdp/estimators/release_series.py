@@ -426,9 +426,9 @@ class ReleaseSeries:
     def _asked(self, room: SeriesRoom, period: int, *, with_history: bool) -> tuple[AskedPlan, list[IntArray]]:
         """Return the plan of queries that a period belongs to, and the period's noisy answers, an array a statistic.
 
-        A new plan is made in the first period of a stage.  Marginals are selected anew if ``with_history``, since their
-        selection reads the earlier rows; otherwise the earlier selection stays.  The first period selects by the public
-        table, or anew.
+        A series consists of stages, each with one plan, which the first period of the stage makes.  This period selects
+        marginals anew if ``with_history``, since selection reads the earlier rows; otherwise the earlier selection
+        stays.  Period 0 selects by the public table if there is one, else anew.
         """
         stages = {stage.start: stage for stage in stages_of(self.periods, again=bool(self._settings["choose_again"]))}
         before = [start for start in self._folder.starts() if start < period]
@@ -522,7 +522,7 @@ class ReleaseSeries:
 def _noise_of_rows(plan: AskedPlan) -> float:
     """Return the noise stddev, in rows, of the plan's first statistic, for the receipt.
 
-    That statistic is the number of rows, if this is private.
+    The first statistic is the number of rows, if the number of rows is private.
     """
     one = plan.statistics[0]
     return one.decoded(plan.factor, [np.zeros(one.queries.k, np.int64)], np.ones(1)).stddev

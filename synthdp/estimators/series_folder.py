@@ -125,7 +125,7 @@ class SeriesFolder:
         return f"synthdp {self.kind}"
 
     def starts(self) -> list[int]:
-        """Return the numbers of the periods in which a plan of queries begins, sorted; it holds until the next one."""
+        """Return the sorted periods, from 0, in which a plan of queries begins; a plan holds until the next plan."""
         found = (re.fullmatch(rf"{_PLAN}(\d+)", path.name) for path in self.path.glob(f"{_PLAN}*"))
         return sorted(int(one[1]) for one in found if one)
 
@@ -308,7 +308,7 @@ def ledger_of(ledger: str | PathLike[str] | Ledger | None, *, dataset: str | Non
 def check_loss(epsilon: float, delta: float) -> None:
     """Raise ParameterError unless epsilon is within `EPSILONS` and delta above 0 and below 1, for a series or panel.
 
-    Their noise is Gaussian, which needs a delta.
+    Series and panels have Gaussian noise, which needs a delta.
     """
     check_number("epsilon", epsilon, least=EPSILONS[0], most=EPSILONS[1])
     check_number("delta", delta, above=0, below=1)

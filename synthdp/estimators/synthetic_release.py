@@ -95,7 +95,7 @@ UNPAIRED = (
 """Warning text for labels that are passed to ``fit_transform``."""
 
 RESTATED = ". The length of y also makes the number of rows public, so the guarantee is for neighbors='replace_one'"
-"""Addition to that warning if the number of rows becomes public."""
+"""Addition to the text `UNPAIRED` if the labels make the number of rows public."""
 
 UNCOUNTABLE = (
     "passing y would make the number of rows public, which must stay private with a privacy_unit: leave y out, give "
@@ -107,7 +107,7 @@ UNCOUNTABLE = (
 def _not_asked_by_imblearn(_: object) -> bool:
     """Return False if the caller is imbalanced-learn, so that its pipelines do not see the transformer's methods.
 
-    Their steps must either transform or resample, not both.
+    A step of an imbalanced-learn pipeline must either transform or resample, not both.
     """
     frame = sys._getframe(1)  # noqa: SLF001 - hasattr() has no other way to know its caller
     for _depth in range(6):

@@ -439,7 +439,7 @@ def _scaled(table: Table, tables: Tables, columns: list[int]) -> list[AnyArray]:
 def _fitting(
     table: Table, conditions: list[tuple[int, float, int]], numeric: tuple[bool, ...], middle: list[float]
 ) -> int:
-    """Return how many rows meet all conditions, by which a guess singles somebody out if it is one.
+    """Return how many rows meet all conditions: a guess singles somebody out if exactly one row does.
 
     A condition on a number is met at or beyond the value, away from the column's median.  A condition on a label, or on
     a missing number, is met by an equal value.
@@ -475,9 +475,9 @@ def _median(values: FloatArray) -> float:
 
 
 def _grouped(rows: Table, synthetic: Table, keys: list[int]) -> list[IntArray]:
-    """Return for the rows, (rows,), and for the synthetic table a number for each row's combination of keys.
+    """Return two arrays, (rows,) and (synthetic rows,): a number for each row's combination of key values.
 
-    Rows with the same number have the same keys, by which an attacker looks them up.
+    Rows with equal numbers have equal keys, by which an attacker looks rows up.
     """
     return _groups([rows.exact[:, keys], synthetic.exact[:, keys]])
 

@@ -31,8 +31,8 @@ FEWEST_CLOCKS = 60
 only 48 of them; of other numbers three in five end as a minute does, so sixty are no accident."""
 
 MOST_WORDS = 5
-"""Words among numbers, such as "none", that a draft lists with a number each, at most; with more frequent ones the
-column is one of texts.  A safety limit."""
+"""Words among numbers, such as "none", that a draft lists with a number each, at most.  With more frequent words
+than that, the column is drafted as texts.  A safety limit."""
 
 TRIED, LOST = 200, 0.1
 """Rows, spread evenly over all, on which a format is tried first, and the fraction of them that it may fail to read. A
@@ -97,7 +97,7 @@ _LIMIT = re.compile(r"(?P<side>[<>\u2264\u2265])=?\s*(?P<number>.*\d.*)")
 _BLANKS = {
     "before": re.compile(r"[^\d\s+-][ \u00a0\u202f]+\d"), "after": re.compile(r"\d[ \u00a0\u202f]+[^\d\s]"),
 }  # fmt: skip
-"""A blank between a number and the text before it, or after it; the example of a format has one if most rows do."""
+"""Regular expressions of a blank before and after a number.  A format has the blank if most rows have it."""
 
 _DIGIT = re.compile(r"\d")
 """A digit, which a time in any format has: a column where many texts have none holds no times."""
@@ -244,9 +244,9 @@ def _numbers(counts: Mapping[str, int]) -> Column | None:
 
 
 def _with_minus(counts: Mapping[str, int]) -> Mapping[str, int]:
-    """Return the rows of each text, with a minus for brackets such as "(1,234)".
+    """Return the number of rows of each text, with a minus in place of brackets such as "(1,234)".
 
-    Brackets that all numbers have, or only few rows, mean nothing.
+    Brackets stay if all numbers have brackets, or fewer than `SHARED` rows: then they do not mean "negative".
     """
     inside = {text: without_brackets(text.strip()) for text in counts if _DIGIT.search(text)}
     rows = sum(counts[text] for text, one in inside.items() if one is not None)

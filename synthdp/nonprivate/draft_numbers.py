@@ -52,7 +52,7 @@ Tolerances."""
 
 SINGLE = 64
 """Number of possible values of a column up to which a release counts each value by itself.  A draft then lists no
-frequent values, because the release finds them.  Derived from the release's first counts."""
+frequent values, because the release finds them.  Derived: twice the 32 bins of a release's first histograms."""
 
 MOST_HEAPS, FEWEST_ROWS, HEAP, LARGE_HEAP, HEIGHT = 20, 20, 0.005, 0.05, 10
 """A draft lists at most `MOST_HEAPS` frequent numbers as special values.  A number needs `FEWEST_ROWS` rows, `HEIGHT`
@@ -79,7 +79,7 @@ def lattice_of(numbers: Collection[float]) -> Lattice | None:
 
     A draft declares it as ``decimals`` or ``step``.  Up to `ODD_ONES` of the different numbers may have more decimals,
     or up to `ODD_ROWS` of the rows if rounding loses hardly anything.  A step with an offset needs strong evidence:
-    many different numbers, or a mapping of counts in which each number is frequent and no place is empty.  It is
+    many different numbers, or a mapping of counts in which each number is frequent and no place is empty.  Return
     ``None`` if no lattice of at most twelve decimals fits.
     """
     values = np.array(list(numbers), np.float64)
@@ -353,8 +353,8 @@ def known_shape(name: str, low: float, high: float) -> tuple[int, int] | None:
 def outwards(low: float, high: float, *, whole: bool) -> tuple[Any, Any]:
     """Return round numbers at or below ``low`` and at or above ``high``, for bounds that do not point at one row.
 
-    Each is at most 7 % of their distance beyond, or 1 if that is more and ``whole``.  Equal values give the value
-    itself and a number a round step above.
+    A bound lies at most 7 % (`SLACK`) of ``high`` - ``low`` beyond its value; for ``whole`` numbers a distance of 1 is
+    always allowed.  If ``low`` equals ``high``, the bounds are this value and a number one round step above.
     """
     first, last = _exact(low), _exact(high)
     if first == last:  # one value: the bounds are it and the next round step
@@ -372,8 +372,8 @@ def outwards(low: float, high: float, *, whole: bool) -> tuple[Any, Any]:
 def moment_bounds(low: int, high: int, *, step: int) -> tuple[str, str]:
     """Return the bounds of moments, in ISO 8601, a little beyond the first and the last moment.
 
-    Bounds are whole years, months, days or shorter units: the longest unit of at most 7 % of the range, or of at most
-    ``step`` if that is more.
+    Bounds are whole years, months, days or shorter units.  The unit is the longest that is at most 7 % of the range
+    (`SLACK`) or at most ``step`` long, so that bounds say little about the outermost rows.
 
     Parameters
     ----------

@@ -170,8 +170,8 @@ def _followers(columns: Mapping[str, Column], codes: Mapping[str, IntArray]) -> 
 def _follows(columns: Mapping[str, Column], of: str, name: str, codes: IntArray, results: IntArray) -> _Found | None:
     """Return the rule that column ``name`` follows from column ``of``; ``None`` if too many rows break it.
 
-    Also return ``None`` if chance explains it, or if more than 5 % of the rows have rare levels.  A rare level is given
-    the most frequent result, so that the rule names no person.
+    Also return ``None`` if chance explains the rule, or if more than 5 % of the rows have rare levels.  A rare level is
+    given the most frequent result, so that the rule names no person.
     """
     levels = labels_of(columns[of]), labels_of(columns[name])
     part = len(codes) // FIRST

@@ -468,8 +468,8 @@ def _is_dense(seen: Seen) -> bool:
 def _about_persons(name: str, seen: Seen) -> str:
     """Return the comment that asks whether a column names persons, who then should be the privacy unit; "" if hardly.
 
-    Without a unit each row is protected by itself, and a person with many rows less.  A column hardly names persons if
-    its name is not like an identifier's.  Nor does it if values are few, hardly repeat, or repeat in very many rows.
+    Without a unit each row is protected by itself, and a person with many rows less.  The comment is "" if the
+    column's name is not like an identifier's, or its values are few, hardly repeat, or repeat in very many rows.
     """
     different = len(seen.counts)
     repeats = different >= FEWEST_PERSONS and not seen.names_rows and seen.present <= MOST_ROWS_EACH * different
@@ -551,10 +551,10 @@ def _numbers(name: str, kind: Column, seen: Seen) -> Entry:
 
 
 def _stands_apart(code: int, seen: Seen) -> bool:
-    """Return whether a number of `_CODES` is frequent, and far below or above all values that are no such numbers.
+    """Return whether a number of `_CODES` is frequent, and far below or above all values outside `_CODES`.
 
-    Far is 1.5 times the largest, or below 0 if no other is.  A column of few different numbers, or of such numbers
-    alone, has none.
+    A negative code is far below if all values outside are at least 0.  A positive code is far above if it exceeds 1.5
+    times the largest.  The answer is False for fewer than four different numbers, or for codes alone.
     """
     if seen.counts.get(code, 0) < max(SHARED, seen.present / 1000) or len(seen.counts) < 4:
         return False

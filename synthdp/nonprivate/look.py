@@ -134,10 +134,10 @@ def _bars(seen: Seen, kind: Column) -> tuple[tuple[str, str, float], ...]:
 
 
 def _round_times(low: float, high: float) -> list[float]:
-    """Return the edges of at most `BARS` + 1 bars between round times that hold two moments or times of day.
+    """Return the edges, in microseconds, of at most `BARS` + 1 bars from ``low`` to ``high``, at round times.
 
-    They are the narrowest such bars, in microseconds.  Return no edges if the two are less than `BARS` seconds or more
-    than some thousand years apart.
+    The bars are the narrowest that are few enough.  Return no edges if ``low`` and ``high`` are less than `BARS`
+    seconds or more than some thousand years apart.
     """
     if high - low < BARS * RESOLUTIONS["s"]:
         return []

@@ -334,8 +334,8 @@ def _scaled_rows(table: pd.DataFrame, schema: Schema) -> FloatArray:
 def _closest(rows: FloatArray, others: FloatArray, itself: IntArray | None = None) -> FloatArray:
     """Return each row's Gower distance to the closest other row, (rows,) from 0 to 1.
 
-    It is the mean over columns of differences that are at most 1.  ``itself`` gives each row's own number among
-    ``others``, which is left out.
+    Gower's distance is the mean over columns of differences that are at most 1.  ``itself`` gives the position of each
+    row among ``others``; this other row is left out.
     """
     found = np.full(len(rows), np.inf, np.float32)
     columns, wanted = (np.ascontiguousarray(part.T, np.float32) for part in (others, rows))

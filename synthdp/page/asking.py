@@ -170,7 +170,8 @@ def _list(name: str, typed: Mapping[str, str], ticked: Sequence[str]) -> dict[st
 def _levels(text: str) -> list[tuple[str, bool]]:
     """Return the values of a typed list, each with whether it was in quotation marks, and so is a text and no number.
 
-    Empty values are left out.  Quotation marks around a value that needs none belong to it.  `_lines` reverses it.
+    Empty values are left out.  Quotation marks around a value that needs none belong to the value.  `_lines` is the
+    inverse.
     """
     text, at, found = "\n".join(text.splitlines()), 0, []
     while at <= len(text) and (part := _LEVEL.match(text, at)) is not None:
@@ -279,7 +280,7 @@ def date_of(text: str) -> str:
 def in_short(answer: Mapping[str, Any] | None) -> str:
     """Return the short text of an answer in the sheet of all columns; "" without an answer.
 
-    `from_short` reverses it.  A | after a single value says that it is a list.
+    `from_short` is the inverse.  A | after a single value says that it is a list.
     """
     if answer is None:
         return ""

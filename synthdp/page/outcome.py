@@ -136,7 +136,10 @@ async def choose_promise(site: Site, request: Request) -> Response:
 
 
 def _button(site: Site) -> str:
-    """Return the key of the plan, which permits one release of it; "" if the plan is stale, spent, or not chosen."""
+    """Return the key that the form's release button sends; the ledger accepts a key once, so a plan is released once.
+
+    Return "" if the plan is stale, spent, or not chosen: the form then has no button.
+    """
     key = site.project.state["key"]
     if key is None or site.project.plan is None or site.ledger.entries(key=key):
         return ""

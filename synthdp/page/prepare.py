@@ -170,11 +170,11 @@ async def protect(site: Site, request: Request) -> Response:
 
 
 def _whose(site: Site, same: str) -> str:
-    """Return the name of the people that a form selects: an earlier table's people, or a new name.
+    """Return the name of the people that a form selects; ``same`` is a position in `_earlier`, "new", or "" for nothing.
 
-    A table keeps people that no other table or ledger entry has, and, if nothing was chosen, people whose budget it spent.
-    A new name is the table's, with a number after it if it is taken.  Raise DataError if there are earlier people and
-    nothing was chosen.
+    Otherwise than for a position, the table keeps its people if no other table or ledger entry has them; for "" also if
+    their budget was spent on this table.  A new name is the table's own, with a number if the name is taken.  Raise
+    DataError for "" if there are earlier people.
     """
     earlier, project = _earlier(site), site.project
     if same not in ("", "new"):

@@ -273,8 +273,8 @@ class Project:
     def request(self) -> dict[str, Any]:
         """Return the fields of a child's request for a plan or a release.
 
-        They are the schema, the privacy unit and the most rows of one, delta and the neighbours.  The caller adds the
-        epsilon, as a plan has several.
+        The fields are the schema, the privacy unit, the most rows of a unit, delta and the neighbours.  The caller adds
+        the epsilon, as a plan has several.
 
         Raises
         ------

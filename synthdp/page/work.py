@@ -160,9 +160,10 @@ def propose(request: Request, tell: Tell) -> Any:
 
 
 def release(request: Request, tell: Tell) -> Any:
-    """Release the rows and write the published files; return "rows", the number of synthetic ones, and texts on them.
+    """Release the rows and write the published files; return "rows", "verdicts" and "relations".
 
-    The texts are "verdicts" on columns and significant "relations".  The ledger is charged once for the request's key.
+    "rows" is the number of synthetic rows; the others are texts on columns and on significant relations.  The ledger is
+    charged once for the request's key.
     """
     from synthdp.curator import Ledger
     from synthdp.estimators.synthetic_release import SyntheticRelease

@@ -161,7 +161,10 @@ def _by_size(column: Column, raw: Numbers) -> tuple[IntArray, list[str], BoolArr
 
 
 def _interval(column: Column, first: float, last: float) -> str:
-    """Return the name of an interval of numbers or times from its first and last value; times show the first alone."""
+    """Return the name of an interval of numbers or times from its first and last value.
+
+    A name of times has the first time alone, because two times would be too long for a bar.
+    """
     if column.quantity == "moment":
         ends = [str(np.datetime64(int(end), "us"))[:10] for end in (first, last)]
         return ends[0] if ends[0] == ends[1] else f"from {ends[0]}"
@@ -216,8 +219,8 @@ def _shares_of_levels(name: str, raw: Labels) -> ColumnView:
 def _shares_of_numbers(name: str, raw: Numbers, known: FloatArray, *, spacing: float) -> ColumnView:
     """Return the view of numbers: percentages of rows in bins of equal width.
 
-    ``known`` (some,) are the numbers that are not missing, ``spacing`` is the distance of adjacent ones, 0 for real
-    numbers.
+    ``known``, (present values,), are the numbers that are not missing.  ``spacing`` is the distance of adjacent
+    possible values, 0 for real numbers.
     """
     rows = max(raw.rows, 1)
     missing = (Bar("missing", 100 * (rows - len(known)) / rows),) if len(known) < rows else ()
@@ -355,7 +358,8 @@ def _levels(found: list[tuple[Any, Bar]], name: str, *, ordered: bool) -> Column
 def _evenly(ask: AnswerEngine, name: str, column: Column) -> ColumnView:
     """Return the view of times, or of numbers that a rule looks up, in bins of equal width over the whole range.
 
-    Times have no round ends near most values, and of looked-up numbers the model knows no bins.
+    `_numbers` suits neither: its round ends are decimal, and it asks about the model's bins, which looked-up numbers do
+    not have.
     """
     grid, (lower, upper) = grid_of(column), bounds_of(column)
     bins = min(max(round(2 * ask.model.rows ** (1 / 3)), COARSEST), FINEST, grid.regular)  # Rice's rule: 2 n^(1/3) bins
@@ -413,7 +417,7 @@ def _numbers(ask: AnswerEngine, name: str, column: Column) -> ColumnView:
 def _median(answers: Answers, column: Column) -> str:
     """Return the median and its interval as text from an answer with quantiles; "" without any value.
 
-    Digits below the error are left out.  The interval is too where it is not known, or shows nothing.
+    Digits below the error are left out.  The interval is left out if it is unknown, or if its rounded ends are equal.
     """
     if any(estimate != estimate for estimate in answers.estimate):  # NaN, or no time
         return ""
@@ -430,7 +434,7 @@ def _median(answers: Answers, column: Column) -> str:
 
 
 def _times(column: Column, ends: Sequence[Any]) -> list[str]:
-    """Return texts of an estimated time and of its interval's two ends; days alone if that is longer than a day."""
+    """Return texts of an estimated time and of its interval's two ends; days alone for an interval above a day."""
     if column.quantity == "clock":
         return [str(end)[:8] for end in ends]
     if column.quantity == "length":

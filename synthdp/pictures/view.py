@@ -239,7 +239,7 @@ def marks_between(low: int, high: int, quantity: Quantity) -> list[tuple[float, 
     low, high
         Microseconds: since 1970, since midnight, or a length.
     quantity
-        One of these three, as `Column.quantity` names it.
+        "moment" for microseconds since 1970, "clock" since midnight, "length" for a duration.
     """
     span = max(high - low, 1)
     found = _lengths(low, high) if quantity == "length" else _moments(low, high, clock=quantity == "clock")

@@ -51,8 +51,8 @@ from synthdp.tables.dataframe import FrameSource
 from synthdp.tables.format import TableFormat
 
 LOADINGS = (0.95, 0.9, 0.7, 0.1)
-"""Correlations of the simulated columns, in turn, with their common factor; it explains .90, .81, .49 and .01 of their
-variance.  Strong and weak relations both occur, so that a plan suits many tables.  A convention."""
+"""Correlations of the simulated columns, in turn, with their common factor, which explains .90, .81, .49 and .01 of
+their variance.  Strong and weak relations both occur, so that a plan suits many tables.  A convention."""
 
 FACTORS = 2
 """Number of common factors of the simulated table: columns of different factors are independent, as in real tables many
@@ -223,8 +223,9 @@ def _priced(
 ) -> Plan:
     """Return a plan completed by the cost of open columns: for a release, and for its refusal.
 
-    The cost of a release is the smallest of a few tried epsilons at which a fully declared schema is as accurate.  The
-    epsilon is the plan's own epsilon if none is.  ``refused`` holds epsilons spent by an early and a late refusal.
+    The cost of a release is the smallest of a few tried epsilons at which a fully declared schema is as accurate.  If
+    no tried epsilon is enough, the cost is the plan's own epsilon.  ``refused`` holds the epsilon spent by a refusal
+    after the number of rows, and by a refusal after the whole discovery.
     """
     order, alike = min(2, found.columns), found.epsilon
     for part in PRICES:
@@ -325,10 +326,11 @@ def noise_of_counts(measured: Iterable[Measurements], *, growth: float = 1.0) ->
 
 
 def _best_unbiased(schema: Schema, loss: PrivacyLoss, adjacency: Adjacency, *, rows: int) -> float | None:
-    """Return the least mean total variation distance of unbiased answers to all three-column marginals, or None.
+    """Return the least mean total variation distance of unbiased answers to all three-column marginals, 0 to 1.
 
-    A table of two columns has one marginal of two.  The closed form needs Gaussian noise and a domain whose cells can
-    be enumerated.  Users see by it how much the model gains over plain noisy counts.
+    For a table of fewer columns, the marginal is of all columns.  The closed form needs Gaussian noise and a domain
+    whose cells can be enumerated; otherwise the result is None.  Compared with a plan's
+    error, the result shows how much the model gains over plain noisy counts.
     """
     budget = gaussian_account(loss) if isinstance(loss, ApproxDP) and loss.delta > 0 else loss
     if not isinstance(budget, (GaussianDP, ZCDP)):
@@ -469,9 +471,10 @@ def _averaged(shape: tuple[int, ...], order: int) -> list[Clique]:
 def _distances(
     real: Codes, others: Sequence[Codes], shape: tuple[int, ...], cliques: Sequence[Clique]
 ) -> list[FloatArray]:
-    """Return for each other coded table the total variation distances of its marginals from the real, (cliques, 2).
+    """Return an array (cliques, 2) for each table of ``others``: total variation distances from the real marginals.
 
-    The second column is sqrt(k) times the expected distance of a random sample of k rows, for comparison.
+    The first column is the distance.  The second is sqrt(k) times the expected distance of a random sample of k rows,
+    for comparison.
     """
     found: list[list[tuple[float, float]]] = [[] for _ in others]
     sizes = [table_size(shape, clique) for clique in cliques]
@@ -551,7 +554,7 @@ MOST_PAIRS = 6
 
 
 def pairs_outside(workload: Any, names: Sequence[str]) -> tuple[Clique, ...]:
-    """Return the pairs of columns that a workload does not contain; empty if the workload prefers no columns."""
+    """Return pairs of column positions outside a workload, whose errors a plan states; empty without a preference."""
     if workload is None or isinstance(workload, LinearQueries):
         return ()
     wished = workload_of(workload, names)

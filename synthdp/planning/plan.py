@@ -26,8 +26,8 @@ ACCURATE = 0.05
 would recommend larger epsilons; more would call poor relations good.  A tolerance."""
 
 WEAKEST = 3.0
-"""Largest epsilon that is recommended, as docs/how-to/choose-epsilon.md gives it for use inside an organisation; if all
-plans have larger ones, the smallest of them.  A safety limit."""
+"""Largest epsilon that is recommended, as docs/how-to/choose-epsilon.md gives it for use inside an organisation.  If all
+plans have larger epsilons, the smallest epsilon is recommended.  A safety limit."""
 
 USUAL = 1.0
 """Epsilon that is recommended if no epsilon is accurate enough, from docs/how-to/choose-epsilon.md.  A convention."""
@@ -219,8 +219,8 @@ def recommended(plans: Sequence[Plan]) -> tuple[Plan, tuple[str, ...]]:
     """Return the recommended plan of several plans of one table, and the reasons, one sentence each.
 
     The recommended epsilon is the smallest at which two-column marginals are expected to be off by at most `ACCURATE`.
-    If no epsilon up to `WEAKEST` is accurate enough, the one of these nearest to `USUAL` is recommended.  If all are
-    above `WEAKEST`, the smallest is.
+    If no epsilon up to `WEAKEST` is accurate enough, the one up to `WEAKEST` that is nearest to `USUAL` is
+    recommended.  If all are above `WEAKEST`, the smallest is.
 
     Parameters
     ----------

@@ -309,9 +309,9 @@ for."""
 def clear_pairs(release: Release[DatabaseModel]) -> frozenset[Key]:
     """Return the pairs of columns with a significant relation, beyond noise and chance, as (table, column) twice.
 
-    The first is the parent row's column, or the other row's; the second the row's.  The page shows only these pairs.
-    Each person counts at most once in each marginal.  So chance among persons is at most as large as among that number
-    of independent rows.
+    The page shows only these pairs.  First is the column of the parent row, or of the other row of the table; second
+    the column of the row itself.  A person counts at most once in each marginal, so a test for that number of
+    independent rows is conservative.
     """
     measured = [one[1:] for one in noisy_person_tables(release.measurements)]
     names = release.output.layout.schema.names

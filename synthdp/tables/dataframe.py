@@ -56,7 +56,7 @@ class Library(Protocol):
         ...
 
     def can_be_null(self, name: str, /) -> bool:
-        """Return whether columns of this type name may hold missing values."""
+        """Return whether columns of this type name may hold missing values; schemas of other columns are not nullable."""
         ...
 
     def read(self, series: Any, column: Column, /) -> RawColumn:
@@ -72,7 +72,7 @@ class Library(Protocol):
         Raises
         ------
         FormatError
-            If the library knows no such type, or it cannot hold the column.
+            If the library has no type of this name, or the type cannot hold the values.
         """
         ...
 
@@ -87,7 +87,7 @@ def library_named(name: str) -> Library:
     Raises
     ------
     FormatError
-        If there is none of that name, or it is not installed.
+        If ``name`` is no supported library, or the library is not installed.
     """
     if name not in _MODULES:
         raise FormatError(f"library ({name!r}) must be one of {', '.join(_MODULES)}")
@@ -179,7 +179,7 @@ class FrameSource:
     def can_hold(self, label: Categorical, name: str) -> bool:
         """Return whether a column's dtype can hold a label for other values, the only level of ``label``.
 
-        A schema made from dtypes has that label only if it can.  No value of the frame is looked at.
+        A schema made from dtypes declares the label only if the answer is True.  No value of the frame is read.
         """
         with suppress(FormatError):
             levels = Labels([*(label.levels or ())], np.zeros(1, np.int64))
@@ -204,7 +204,7 @@ def frame_of(table: object) -> nw.DataFrame[Any]:
     Raises
     ------
     DataError
-        If it is not a dataframe, or has column names that are not texts or not different.
+        If ``table`` is not a dataframe, or its column names are not texts or not different.
     """
     if isinstance(table, pd.DataFrame):
         _check_names(list(table.columns))
@@ -279,7 +279,7 @@ def _library_name(table: object, frame: nw.DataFrame[Any]) -> str:
 def _kind_named(name: str) -> Column | None:
     """Return the incomplete column declaration that a type's name suggests, for types that narwhals does not know.
 
-    These are times of any zone, and decimals; ``None`` for others.
+    Times of any zone and decimals have a declaration; ``None`` is for any other type.
     """
     inner = name.removeprefix("category[")
     if inner.startswith("datetime64["):

@@ -25,12 +25,13 @@ from synthdp.tables.refusals import instead_of
 from synthdp.tables.source import ArrowTyped, Source
 
 LARGEST_REAL = 1e300
-"""Largest bound of the column that stands in for a derived one: a sum is then rounded to its type and never clipped.
-A safety limit."""
+"""Largest absolute bound of a column of sums while sums are converted to their output type, so that sums are rounded
+and never clipped.  A safety limit: near the largest float, 1.8e308."""
 
 
 PROBED_KEYS = (1, 2, 2**31 - 2, 2**31 - 1)
-"""Sample keys by which a type is tested: to hold synthetic keys it must keep them different."""
+"""Keys by which a type is tested: a type for synthetic keys must keep all four different.  The first two fail for
+booleans, the last two for types of less than 32 bits.  A convention."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +56,7 @@ class TableFormat:
 
     @classmethod
     def of(cls, source: Source, schema: Schema) -> TableFormat:
-        """Return the format of a source's table for the columns of a schema; for files it is pandas with default types.
+        """Return the format of a source's table for a schema's columns; for files, pandas with default types.
 
         Only names and types are read.  If a dataframe's type cannot distinguish the declared values, the default type
         takes its place.
@@ -105,7 +106,7 @@ class TableFormat:
         return cls(library=library, dtypes=tuple((name, suits(column)) for name, column in schema.outputs.items()))
 
     def for_files(self, schema: Schema, *, library: str) -> TableFormat:
-        """Return the format for writing released rows to a file, in Arrow types of the private table where known and fit.
+        """Return the format of files of released rows, with the private table's Arrow types where these hold the values.
 
         Dictionaries of numbers become numbers, because their values would differ between blocks.  In pandas frames days
         are Python dates, so that they are written without an hour.
@@ -129,12 +130,12 @@ class TableFormat:
         return replace(form, dtypes=tuple((name, fit.get(name, dtype)) for name, dtype in form.dtypes))
 
     def in_order(self, names: Sequence[str]) -> TableFormat:
-        """Return the same format with the columns ``names`` alone, in their order."""
+        """Return the format with the columns ``names`` alone, in the order of ``names``."""
         dtypes = dict(self.dtypes)
         return replace(self, dtypes=tuple((name, dtypes[name]) for name in names))
 
     def without_impossible_nulls(self, schema: Schema) -> Schema:
-        """Return a schema in which columns whose types cannot hold missing values are not nullable, so none is released."""
+        """Return a schema without missing values in columns whose types cannot hold any, so that none is released."""
         can_be_null = library_named(self.library).can_be_null
         named = [(name, dtype) for name, dtype in self.dtypes if name in schema]
         full = {name for name, dtype in named if schema[name].nullable and not can_be_null(dtype)}
@@ -155,10 +156,10 @@ class TableFormat:
         )
 
     def build(self, schema: Schema, columns: Mapping[str, RawColumn]) -> Any:
-        """Return a table in this format from raw columns (labels or numbers); derived columns are computed from these.
+        """Return a table in this format from raw columns (labels or numbers); derived columns are computed here.
 
-        A pandas column of numpy whole numbers or booleans cannot hold a missing value.  If there is one, that column's
-        type becomes the nullable one of the same size.
+        A pandas column of numpy whole numbers or booleans cannot hold a missing value.  With a missing value, the
+        column's type becomes the nullable type of the same size.
 
         Raises
         ------
@@ -210,7 +211,7 @@ class TableFormat:
         Raises
         ------
         FormatError
-            If it has another shape.
+            If the document lacks a part, or a part has a wrong form.
         """
         unlike = FormatError(
             "the file is damaged, so load another copy: the format of its table must name a library and its column types"
@@ -299,7 +300,10 @@ def arrow_types(source: Source) -> Mapping[str, str]:
 
 @lru_cache(maxsize=1 << 10)  # a loop of releases asks the same of the same columns
 def why_not(library: str, column: Column, dtype: str) -> str | None:
-    """Return the reason why a type cannot hold a column's possible values, or ``None`` if it can."""
+    """Return why a type cannot hold a column's possible values, as an error text; ``None`` if it can.
+
+    Types are so checked before any spend.
+    """
     try:
         library_named(library).array(column, _sample(column), dtype)
     except FormatError as error:

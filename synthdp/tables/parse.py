@@ -120,10 +120,10 @@ def taken(raw: RawColumn, codes: IntArray) -> RawColumn:
 
 
 def misfits(missing: BoolArray, column: Column) -> RawColumn:
-    """Return a raw column of values that fit no declaration, where ``missing`` marks missing ones.
+    """Return a raw column for values that do not fit the declaration; ``missing``, (rows,), marks missing values.
 
-    In a column of labels or an identifier, the others are a label that is no level; in any other column all are
-    missing.
+    In a column of labels or an identifier, all present values become one label that is no level.  In any other column
+    all values become missing.
     """
     if column.labelled or column.names_rows:
         return Labels([Opaque(None)], np.where(missing, -1, 0))
@@ -172,7 +172,7 @@ def _cells_of(column: Column, usual: Callable[[Any], int | None]) -> Callable[[A
 def _with_declared_levels(labels: Labels, column: Column) -> Labels:
     """Return labels in which texts are replaced by the declared levels they mean: "yes" by True, "7" by 7.
 
-    Files of texts have them so. Labels of levels that all are texts stay as they are.
+    Files of texts have no other types than text.  The labels stay unchanged if all declared levels are texts.
     """
     levels = labels_of(column)
     texts = {text_of_level(level): level for level in levels}

@@ -33,9 +33,9 @@ _QUANTITIES: dict[type, str] = {
 """The kind of column that values of each Python type belong to."""
 
 _LARGEST_EXPONENT = 400
-"""Largest decimal exponent of a whole number that is written in hexadecimal, as integers are, to compare units and
-keys.  Beyond it no float is equal, and the integer could have very many digits, so digits and exponent are written.  A
-safety limit."""
+"""Largest decimal exponent of a whole ``Decimal`` that is written in hexadecimal, the form of integers, so that equal
+keys have equal texts.  Larger ones are written as digits and exponent, since their integers could have very many
+digits.  A safety limit: the largest float has the exponent 308."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ def text_or_opaque(text: str) -> str | Opaque:
 
 
 def text_of_bytes(raw: bytes) -> str | Opaque:
-    """Return bytes decoded as UTF-8, or an `Opaque` value if they are not."""
+    """Return bytes decoded as UTF-8, or an `Opaque` value if the bytes are not valid UTF-8."""
     return text_or_opaque(raw.decode(errors="surrogateescape"))
 
 

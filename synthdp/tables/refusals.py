@@ -182,9 +182,10 @@ def place_of(url: str) -> str:
 
 
 def _said(error: BaseException, otherwise: str, states: Mapping[str, str] = _STATES) -> SynthDPError | None:
-    """Return the error to raise in place of a database's, or ``None`` to let it pass.
+    """Return the error to raise in place of a database's error; ``None`` if the caught error is to stay.
 
-    Errors of this package and of memory pass.  A code without a sentence in ``states`` gives the text ``otherwise``.
+    A SynthDPError and a MemoryError stay.  ``states`` has a sentence by SQLSTATE; ``otherwise`` is the text for any
+    other error.
     """
     if isinstance(error, (SynthDPError, MemoryError)):
         return None

@@ -40,7 +40,7 @@ def source_of(table: object, schema: Schema | None = None) -> Source:
     Raises
     ------
     DataError
-        If it is none of these.
+        If ``table`` is neither a source nor a dataframe.
     """
     if isinstance(table, TextSource) and schema is not None and schema.csv is not None:
         return table.with_missing(schema.csv.missing)

@@ -23,7 +23,7 @@ def answer_table(columns: Mapping[str, Any]) -> AnswerTable:
 
 
 def dataframe(columns: Mapping[str, Any]) -> pd.DataFrame:
-    """Return a DataFrame of columns of equal length; columns that contain ``None`` keep it."""
+    """Return a DataFrame of columns of equal length; ``None`` stays ``None``, which pandas would turn into NaN."""
     return pd.DataFrame({name: _column(values) for name, values in columns.items()})
 
 

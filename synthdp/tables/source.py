@@ -101,7 +101,8 @@ CONNECTION = "connection "
 
 
 IDENTITY = "identity "
-"""The prefix of what a database itself says of a table, and of paths of files: these are kept in memory only."""
+"""The prefix of texts by which a database identifies a table, and of paths of files.  Pickling leaves
+such texts out, since they may name files of this computer."""
 
 
 @runtime_checkable
@@ -218,10 +219,10 @@ class SummingSource(Source, Protocol):
         schema
             Schema by which values become grid indices.
         unit, bound
-            The column whose values are the units of privacy, and what keeps some rows of each.
+            The column whose values name the units of privacy, and the limit on the rows of each unit.
         """
         ...
 
     def forget(self) -> None:
-        """Drop the rows that the source kept for its next question."""
+        """Drop the encoded rows that the source keeps between two queries; a release calls this at its end."""
         ...

@@ -66,7 +66,7 @@ def default_type(column: Column) -> str:
 
 
 def can_be_null(name: str) -> bool:
-    """Return whether fields of this type name may hold missing values."""
+    """Return whether fields of this type name may hold missing values; schemas of other columns are not nullable."""
     return not name.endswith(_NOT_NULL)
 
 
@@ -92,7 +92,7 @@ def type_named(name: str) -> Any:
 
 
 def read_all(arrays: Iterable[Any], columns: Mapping[str, Column]) -> dict[str, RawColumn]:
-    """Return Arrow arrays as raw values (labels or numbers) of declared columns, by name; both in one order."""
+    """Return raw values (labels or numbers) by column, from Arrow arrays in the order of the declared ``columns``."""
     found = {}
     for array_, (name, column) in zip(arrays, columns.items(), strict=True):
         with reading(name):
@@ -172,7 +172,7 @@ def _each_chunk(series: Any, change: Callable[[Any], Any], kind: Any) -> Any:
 
 
 def _is_text(kind: Any) -> bool:
-    """Return whether an Arrow type holds texts."""
+    """Return whether an Arrow type holds texts, which may be invalid UTF-8 and so are decoded one by one."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view())
 
 
@@ -182,7 +182,7 @@ def _is_binary(kind: Any) -> bool:
 
 
 def _texts(series: Any) -> Labels:
-    """Return texts or bytes as labels.
+    """Return texts or bytes as labels: the distinct values, and each row's index among them.
 
     Labels are compared as bytes, because Arrow does not check that a text is valid UTF-8.
     """
@@ -197,7 +197,7 @@ def _texts(series: Any) -> Labels:
 
 
 def _things(series: Any) -> Labels:
-    """Return values of any other type as labels, converted one by one, for a column that names rows or persons."""
+    """Return values of a rarer type as labels, converted one by one, for a column that names rows or persons."""
     return labels_of_objects([_thing(one) for chunk in series.chunks for one in chunk])
 
 
@@ -251,7 +251,8 @@ def _flags(series: Any, column: Column) -> RawColumn:
 def _numbers(series: Any, column: Column) -> RawColumn:
     """Return numbers as raw values of the declared column; in a column of times they become microseconds.
 
-    For a column of times, numbers are read as the digits of its text format, such as 20260131; without one all are missing.
+    For a column of times, numbers are read as the digits of its text format, such as 20260131.
+    Without a text format all values become missing.
     """
     if column.temporal:
         whole = pa.types.is_integer(series.type) or pa.types.is_floating(series.type)
@@ -263,7 +264,8 @@ def _numbers(series: Any, column: Column) -> RawColumn:
 def _plain_numbers(series: Any, column: Column) -> RawColumn:
     """Return numbers as raw values of the declared column: floats or 64-bit integers.
 
-    Decimals, whose digits a float may lose, are read one by one: as labels if the column has labels or names persons.
+    A float may lose digits of a decimal, so decimals are parsed one by one.  A column that has labels or names persons
+    gets labels.
     """
     if pa.types.is_decimal(series.type):
         return declared(labels_of_objects(series.to_pylist()), column)
@@ -311,7 +313,7 @@ def _levels(column: Column, levels: list[Any], kind: Any) -> Any:
 def _dictionary(column: Column, raw: RawColumn, kind: Any) -> Any:
     """Return a dictionary array whose dictionary is the schema's levels, or the distinct numbers of the output.
 
-    Its indices have 32 bits if its own index type has too few for the levels.  Levels without order get no order from
+    Indices have 32 bits if the index type of ``kind`` has too few bits.  Levels without order get no order from
     the private column's type: the order of the schema's list means nothing.
     """
     missing = raw.gone
@@ -353,7 +355,7 @@ def _numeric(column: Column, raw: Numbers, kind: Any) -> Any:
 
 
 def _times(column: Column, raw: Numbers, kind: Any) -> Any:
-    """Return microseconds as an Arrow array of a time type; raise FormatError if it is for another kind of time."""
+    """Return microseconds as an Arrow array of type ``kind``; FormatError if the type is for another kind of time."""
     held = "length" if pa.types.is_duration(kind) else "clock" if pa.types.is_time(kind) else "moment"
     if held != column.quantity or kind == pa.month_day_nano_interval():
         raise FormatError(f"{kind} cannot hold the values that the schema declares")

@@ -40,7 +40,7 @@ def levels_as_whole(levels: Sequence[Level], *, first: int, last: int) -> list[i
     Raises
     ------
     FormatError
-        If one is none.
+        If a level is no whole number in this range.
     """
     numbers = [_number(level) for level in levels]
     if any(number != int(number) or not first <= number <= last for number in numbers):
@@ -56,7 +56,7 @@ def levels_as_float(levels: Sequence[Level]) -> list[float]:
     Raises
     ------
     FormatError
-        If one is not a number.
+        If a level is not a number.
     """
     return [float(_number(level)) for level in levels]
 
@@ -67,13 +67,13 @@ def levels_as_bool(levels: Sequence[Level]) -> list[bool]:
     Raises
     ------
     FormatError
-        If one is neither true nor false.
+        If a level is neither true nor false.
     """
     return [number == 1 for number in levels_as_whole(levels, first=0, last=1)]
 
 
 def _number(level: Level) -> float | int:
-    """Return a level as a number ("true" and "false" as 1 and 0); raise FormatError if it is none."""
+    """Return a level as a number ("true" and "false" as 1 and 0); raise FormatError for any other text."""
     if not isinstance(level, str):
         return level
     words = {"true": 1, "false": 0}
@@ -197,7 +197,7 @@ def kind(column: Column) -> str:
 
 
 def _is_64_bit(level: object) -> bool:
-    """Return whether a level is a whole number that a signed integer of 64 bits holds."""
+    """Return whether a level is a whole number of at most 64 signed bits, the widest integer type of every library."""
     return isinstance(level, int) and -(2**63) <= level < 2**63
 
 
@@ -212,7 +212,9 @@ def zone(column: Column) -> str | None:
 
 
 def texts(column: Column, raw: Numbers) -> list[str | None]:
-    """Return numbers or times as texts in the column's format, else the shortest that read back the same.
+    """Return numbers or times as texts, (n,), in the column's format; ``None`` where missing.
+
+    Without a format, a text has the fewest digits that give the same value when it is read.
 
     Moments of a zone are written in ISO 8601, with a ``Z`` for UTC.
     """
@@ -253,12 +255,14 @@ def objects(column: Column, raw: Numbers) -> list[Any]:
 
 
 def _digits(column: Column, raw: Numbers, last: int) -> list[str | None]:
-    """Return times as the digits of their format, such as 20260131, for an output column of integers.
+    """Return times as texts of the digits of their format, such as "20260131", for an output type of integers.
+
+    Missing times are ``None``.
 
     Raises
     ------
     FormatError
-        If it writes anything else, or more digits than numbers up to ``last`` have.
+        If the format has other characters than digits, or more digits than every number up to ``last`` can show.
     """
     found = texts(column, raw)
     if not all(text is None or (text.isascii() and text.isdigit() and 10 ** len(text) <= last) for text in found):

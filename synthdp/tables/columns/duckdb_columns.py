@@ -60,7 +60,7 @@ def default_type(column: Column) -> str:
 
 
 def can_be_null(name: str) -> bool:
-    """Return whether columns of a type may hold missing values: in DuckDB all may."""
+    """Return True: in DuckDB, columns of every type may hold missing values."""
     return bool(name)
 
 

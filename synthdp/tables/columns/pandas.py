@@ -91,7 +91,7 @@ def _objects(series: pd.Series[Any]) -> AnyArray:
 
 
 def can_be_null(name: str) -> bool:
-    """Return whether columns of this dtype name may hold missing values."""
+    """Return whether columns of this dtype name may hold missing values; schemas of other columns are not nullable."""
     return name not in _NULLABLE
 
 
@@ -152,7 +152,8 @@ def frame(arrays: Mapping[str, Any]) -> pd.DataFrame:
 def _numbers(series: pd.Series[Any], column: Column) -> RawColumn:
     """Return numbers as raw values of the declared column; in a column of times they become microseconds.
 
-    For a column of times, numbers are read as the digits of its text format, such as 20260131; without one all are missing.
+    For a column of times, numbers are read as the digits of its text format, such as 20260131.
+    Without a text format all values become missing.
     """
     if column.temporal and column.cells is not None and series.dtype.kind != "b":
         return written_numbers(_plain_numbers(series, column), column)
@@ -188,8 +189,8 @@ def _is_wide(dtype: Any, column: Column) -> bool:
 def _ticks(series: pd.Series[Any], column: Column) -> RawColumn:
     """Return moments or durations as microseconds, or unchanged as labels in a column that names persons.
 
-    If the column is declared as numbers or as the other kind of time, the values do not fit it and all count as
-    missing.
+    All values become missing in a column that is declared as numbers, or as durations where the values are moments, or
+    as moments where they are durations.
     """
     kind, wanted = series.dtype.kind, {"moment": "M", "length": "m"}.get(column.quantity)
     if wanted != kind and column.measured:
@@ -202,9 +203,10 @@ def _ticks(series: pd.Series[Any], column: Column) -> RawColumn:
 
 
 def _periods(series: pd.Series[Any], column: Column) -> RawColumn:
-    """Return periods as the microseconds of their first moments, clipped to 62 bits, or as labels.
+    """Return periods as labels in a column of labels or identifiers; in a column of moments as microseconds.
 
-    If the column is declared as numbers or durations, the values do not fit it and all count as missing.
+    The microseconds are of a period's first moment, clipped to 62 bits.  In a column of numbers or durations all values
+    become missing.
     """
     if column.measured and column.quantity != "moment":
         return all_missing(len(series))
@@ -315,7 +317,10 @@ def _numeric(column: Column, raw: Numbers, dtype: Any) -> Any:
 
 
 def _times(column: Column, raw: Numbers, name: str) -> AnyArray:
-    """Return microseconds as NumPy moments or durations of the named dtype; raise FormatError for the other kind."""
+    """Return microseconds as NumPy moments or durations, (n,), of the dtype ``name``.
+
+    FormatError is raised if the dtype is for moments and the column for durations, or the other way round.
+    """
     dtype = np.dtype(name)
     resolution = np.datetime_data(dtype)[0]
     if resolution == "generic" or (dtype.kind == "M") != (column.quantity == "moment"):

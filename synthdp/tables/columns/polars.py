@@ -59,7 +59,7 @@ def default_type(column: Column) -> str:
 
 
 def can_be_null(name: str) -> bool:
-    """Return whether columns of a type may hold missing values: in polars all may."""
+    """Return True: in polars, columns of every type may hold missing values."""
     return bool(name)
 
 
@@ -152,7 +152,7 @@ def _things(series: pl.Series, column: Column) -> RawColumn:
 
 
 def _missing(series: pl.Series) -> Any:
-    """Return a (rows,) mask of missing values, or ``None`` if there are none."""
+    """Return a (rows,) mask of missing values; ``None`` without missing values, to save memory."""
     return some(series.is_null().to_numpy()) if series.null_count() else None
 
 
@@ -171,7 +171,8 @@ def _flags(series: pl.Series, column: Column) -> RawColumn:
 def _numbers(series: pl.Series, column: Column) -> RawColumn:
     """Return numbers as raw values of the declared column; in a column of times they become microseconds.
 
-    For a column of times, numbers are read as the digits of its text format, such as 20260131; without one all are missing.
+    For a column of times, numbers are read as the digits of its text format, such as 20260131.
+    Without a text format all values become missing.
     """
     if column.temporal:
         whole = series.dtype.is_integer() or series.dtype.is_float()
@@ -255,7 +256,7 @@ def _numeric(column: Column, raw: Numbers, kind: Any) -> pl.Series:
 
 
 def _times(column: Column, raw: Numbers, kind: Any) -> pl.Series:
-    """Return microseconds as a series of a time type; raise FormatError if it is for another kind of time."""
+    """Return microseconds as a series of type ``kind``; FormatError if the type is for another kind of time."""
     held = _HELD.get(kind.base_type())
     if held is None or held != column.quantity:
         raise FormatError(f"{kind} cannot hold the values that the schema declares")

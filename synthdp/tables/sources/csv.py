@@ -148,7 +148,7 @@ class CsvSource:
     def with_missing(self, texts: Collection[str]) -> CsvSource:
         """Return a source in which more texts mean a missing value, except in columns that identify rows or persons.
 
-        Were they missing there too, each row of a person with such a name would be a privacy unit of its own.
+        Otherwise, each row of a person with such an identifier would be a privacy unit of its own.
         """
         other = copy(self)
         other._spelled = self._spelled | set(texts)  # noqa: SLF001 - a copy of itself
@@ -215,7 +215,10 @@ class CsvSource:
 
     @contextmanager
     def records(self) -> Iterator[Iterator[list[str]]]:
-        """Lend an iterator over the file's records, the header first; a record is the list of its fields' texts."""
+        """Open the file for a ``with`` body, as an iterator over its records, the header first.
+
+        A record is the list of its fields' texts.
+        """
         with self._reading(), open_text(self.path, self._encoding) as file:
             yield records_of(file, self._delimiter)
 

@@ -52,8 +52,9 @@ def open_text(path: Path, encoding: str) -> IO[str]:
 def records_of(lines: Iterator[str], delimiter: str) -> Iterator[list[str]]:
     """Yield the records of a CSV file's lines as lists of field texts, without blank lines.
 
-    A line whose quotes break the rules is a record by itself, read as well as possible.  So it cannot change any other
-    record, except records between it and a quoted field that begins with a delimiter or a line end.
+    A line whose quotes break the rules is a record by itself, read as well as possible, so that a stray quote does not
+    swallow other records.  One case remains: if a later quoted field begins with a delimiter or a line end, all records
+    from the stray quote on to this field become one record.
     """
     csv.field_size_limit(_LONGEST_FIELD)
     again: deque[str] = deque()
@@ -184,8 +185,8 @@ def read_texts(
     plain
         Function that every text goes through first, such as one that removes an escape of formulas.
     older
-        Whether bytes that are not UTF-8 are read as Windows text (`OLDER`).  In a column that names rows or persons they
-        are not, so that different bytes stay different persons.
+        Whether bytes that are not UTF-8 are read as Windows text (`OLDER`).  Never in a column
+        that names rows or persons, so that different bytes stay different persons.
     """
     texts = found.levels if plain is None else [plain(text) for text in found.levels]
     codes = found.codes

@@ -105,7 +105,7 @@ class DuckDBSource:
 
     @property
     def address(self) -> None:
-        """No text: `identities` tells which tables of a file these rows are of."""
+        """``None``: `identities` gives texts for the tables of a file instead."""
 
     def identities(self) -> tuple[str, ...]:
         """Return texts by which DuckDB identifies the stored tables of the rows; () for a relation.
@@ -155,7 +155,7 @@ class DuckDBSource:
     def sums(
         self, statistic: Statistic, schema: Schema, *, unit: str | None = None, bound: Bound | None = None
     ) -> Totals | None:
-        """Return exact marginals counted inside DuckDB by GROUPING SETS, (k,).
+        """Return exact marginals, flattened and concatenated, (cells of all marginals,), counted inside DuckDB.
 
         ``None`` for other statistics, types that SQL cannot bin exactly, or with a privacy unit; rows are then fetched.
         """
@@ -178,7 +178,7 @@ class DuckDBSource:
         """Do nothing: DuckDB holds the rows, and this source keeps none."""
 
     def _count(self, sets: Sequence[Clique], cells: Mapping[int, str], shape: Sequence[int]) -> dict[Clique, AnyArray]:
-        """Return the exact counts of some marginals, by their columns, from one pass over the rows.
+        """Return exact marginals, in rows, by columns: an array (bins of each column), from one pass over the rows.
 
         ``sets`` are the marginals' columns, ``cells`` the SQL of each column's bin, ``shape`` the numbers of bins.
         """
@@ -267,10 +267,10 @@ def _number_cell(axis: Axis, value: str, *, real: bool) -> str:
 
 
 def _first_values(column: Column, indices: AnyArray, *, real: bool) -> list[Any]:
-    """Return the smallest value that is encoded as each of some grid indices, or as a later one, by bisection.
+    """Return for each of some grid indices the smallest value whose grid index is at least as large, by bisection.
 
-    The encoder itself is evaluated, so that SQL comparisons give the very same bins.  ``real`` tells floats from
-    integers.
+    The encoder itself is evaluated, so that comparisons in SQL with these values give the encoder's bins.  ``real``
+    tells floats from integers.
     """
     plain = replace(column, special=()) if grid_of(column).special else column
     low = np.full(len(indices), _key(-math.inf) if real else _FIRST_WHOLE, object)

@@ -38,8 +38,8 @@ def is_excel(path: str | PathLike[str]) -> bool:
 def source_at(path: str | PathLike[str], *, csv: CsvFormat = UNKNOWN, sheet: str | None = None) -> Source:
     """Return a source of the rows of a file or folder: Parquet, Arrow, DuckDB (one table), Excel or CSV.
 
-    The path's ending says which; any other is CSV.  An ending of another package's source (`synthdp.registered`) is
-    that.
+    The path's ending decides; a file with an unknown ending is read as CSV.  Installed packages may register further
+    endings, see `synthdp.registered`.
 
     Parameters
     ----------
@@ -53,9 +53,9 @@ def source_at(path: str | PathLike[str], *, csv: CsvFormat = UNKNOWN, sheet: str
     Raises
     ------
     FormatError, DataError
-        If it cannot be read.
+        If the file cannot be read.
     ParameterError
-        If it needs a package that is not installed, has no such sheet, or has no sheets.
+        If a needed package is not installed, or the file has no such sheet or no sheets at all.
     """
     if sheet is not None and not is_excel(path):
         raise ParameterError(f"'{path}' is not an Excel file, which alone has sheets: leave sheet out")

@@ -37,7 +37,8 @@ Paths: TypeAlias = str | PathLike[str] | Sequence[str | PathLike[str]]
 
 
 PASSED_OVER = (".csv", ".csv.gz", ".tsv", ".duckdb", ".xlsx", ".xlsm")
-"""Endings of files that hold tables and are not read of a folder.  A convention."""
+"""Endings of other files of tables.  A folder that has such a file is refused, since only its Parquet and Arrow files
+would be read.  A convention."""
 
 
 class ParquetSource:
@@ -216,7 +217,7 @@ def _constant(value: str | None, rows: int) -> Any:
 
 
 def _is_text(kind: Any) -> bool:
-    """Return whether an Arrow type holds texts, which Parquet stores as a dictionary that is read as it is."""
+    """Return whether an Arrow type holds texts; such columns of Parquet files are read as dictionaries, to save memory."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 

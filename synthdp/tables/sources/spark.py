@@ -53,7 +53,7 @@ generated methods would run interpreted.  A safety limit."""
 _Settings: TypeAlias = tuple[Schema, str | None, Bound | None]
 
 _BLOCK = "block binary"
-"""The name and type of the column in which a worker returns encoded rows."""
+"""The only column, as Spark's schema text, of the rows that a worker returns: blocks of encoded rows as bytes."""
 
 _FIRST, _SECOND, _PART = "digest 0", "digest 1", "part"  # not names of encoded columns, which are numbers
 """Names of three columns beside the encoded ones: the halves of a unit's hash, and the partition its rows go to."""
@@ -425,7 +425,7 @@ def _dtype(column: Column) -> np.dtype[np.signedinteger[Any]]:
 
 
 def _sql_type(column: Column) -> str:
-    """Return the Spark type that holds a column's grid indices."""
+    """Return the name of the signed Spark integer type that has the width of a column's grid indices."""
     return {1: "tinyint", 2: "smallint", 4: "int", 8: "bigint"}[_dtype(column).itemsize]
 
 

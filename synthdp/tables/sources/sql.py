@@ -341,8 +341,8 @@ class SqlSource:
     def write(self, frames: Iterable[Any]) -> None:
         """Append pyarrow tables to the table, in one transaction: all rows or none.
 
-        The table is there, with its types and keys; columns that the rows lack have their defaults.  On a DBAPI connection
-        within a transaction of the caller's own, the rows are a part of it: that is how related tables are written at once.
+        The table must exist; columns that the rows lack get their defaults.  On a DBAPI connection with an open
+        transaction of the caller, the rows become a part of it, so that related tables can be written together.
 
         Parameters
         ----------
@@ -352,9 +352,9 @@ class SqlSource:
         Raises
         ------
         DataError
-            If the database refuses them: a column that it lacks, a type, a key, or a right.
+            If the database refuses the rows: for an unknown column, a type, a key, or a missing right.
         ParameterError
-            If this is a query.
+            If the source is a query.
         """
         if self._table is None:
             raise ParameterError("rows cannot be written to a query: give table= instead of query=")
@@ -436,7 +436,7 @@ class SqlSource:
         return f"SELECT {named} FROM {self._rows(dialect)}"  # noqa: S608 - names are quoted, the query is the caller's
 
     def _none_of(self, dialect: str) -> str:
-        """Return a query of all columns and no row; the database refuses it if the user may not read them."""
+        """Return a query of all columns and no row, which finds the columns' types and whether the user may read them."""
         return f"SELECT * FROM {self._rows(dialect)} WHERE 1 = 0"  # noqa: S608
 
     def _rows(self, dialect: str) -> str:

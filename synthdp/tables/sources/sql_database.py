@@ -104,8 +104,7 @@ class SqlDatabase(Mapping[str, SqlSource]):
         Raises
         ------
         DataError
-            If a foreign key has other names in both tables: a query renames them, and has no foreign keys, so that its
-            `Relation` is to be written.
+            If a foreign key's columns have different names in the two tables, which a `Relation` does not allow.
         ParameterError
             If ``at_most`` does not name the child tables.
         """
@@ -145,7 +144,7 @@ class SqlDatabase(Mapping[str, SqlSource]):
         Raises
         ------
         DataError
-            If the database refuses them.
+            If the database refuses the rows.
         ParameterError
             If a name is none of the tables, or stands for a query.
         """

@@ -14,7 +14,7 @@ import pyarrow as pa
 from synthdp.tables.sql.types import SelectedColumn, postgres_column
 
 UNIT = "u0"
-"""The SQL name of the column that holds the hash of a row's unit."""
+"""The SQL name of the column that holds the hash of a row's privacy unit."""
 
 _DIGITS = 32
 """Hexadecimal digits of SHA-256 that identify a unit: 128 bits, as in `Bounding.digests`.  A safety limit: two of 2^40

@@ -44,24 +44,24 @@ _POSTGRES = (
     "JOIN pg_attribute f ON f.attrelid = c.confrelid AND f.attnum = k.b "
     "WHERE c.contype = 'f' AND c.conrelid = {child}::regclass ORDER BY c.oid, k.i"
 )
-"""PostgreSQL's query of foreign keys; rows are key, child, column, parent, parent's column."""
+"""PostgreSQL's query for `foreign_keys`, a row a column: (id of the key, child, column, parent, parent's column)."""
 _SQLITE = (
     'SELECT CAST(k.id AS TEXT), {child}, k."from", k."table", coalesce(k."to", (SELECT t.name FROM '
     'pragma_table_info(k."table") t WHERE t.pk = k.seq + 1)) FROM pragma_foreign_key_list({child}) k ORDER BY k.id, k.seq'
 )
-"""SQLite's query of foreign keys; rows are key, child, column, parent, parent's column."""
+"""SQLite's query for `foreign_keys`, a row a column: (id of the key, child, column, parent, parent's column)."""
 _DUCKDB = (
     "SELECT CAST(constraint_index AS VARCHAR), {child}, unnest(constraint_column_names), referenced_table, "
     "unnest(referenced_column_names) FROM duckdb_constraints() "
     "WHERE constraint_type = 'FOREIGN KEY' AND table_name = {child} AND database_name = current_database()"
 )
-"""DuckDB's query of foreign keys; rows are key, child, column, parent, parent's column."""
+"""DuckDB's query for `foreign_keys`, a row a column: (id of the key, child, column, parent, parent's column)."""
 _MYSQL = (
     "SELECT constraint_name, table_name, column_name, referenced_table_name, referenced_column_name "
     "FROM information_schema.key_column_usage WHERE referenced_table_name IS NOT NULL AND table_schema = database() "
     "AND table_name = {child} ORDER BY constraint_name, ordinal_position"
 )
-"""MySQL's query of foreign keys; rows are key, child, column, parent, parent's column."""
+"""MySQL's query for `foreign_keys`, a row a column: (id of the key, child, column, parent, parent's column)."""
 _OF_DIALECTS: Mapping[str, str] = {"postgres": _POSTGRES, "sqlite": _SQLITE, "duckdb": _DUCKDB, "mysql": _MYSQL}
 """The query of foreign keys for each database, by dialect."""
 
@@ -108,8 +108,8 @@ _MYSQL_VIEWS = (
 )
 """MySQL's query of all views, by database and name in backquotes, and their definitions."""
 _NAMED_IN_FULL = re.compile(r"`(?:[^`]|``)+`\.`(?:[^`]|``)+`")
-"""A regular expression of `database`.`table` in the definition of a view of MySQL, to find the tables below the view.  It
-may match other things, such as a table's column; they only add identities that no table has."""
+"""A regular expression of `database`.`table` in the definition of a view of MySQL, to find the tables below the view.  A
+match may be another thing, such as a table's column, which only adds an identity that no table has."""
 
 
 def identities(link: Link, rows: str, place: str) -> tuple[str, ...]:
@@ -147,7 +147,10 @@ def _file_identity(file: str, table: str, place: str) -> str:
 
 
 def _postgres_identities(link: Link, table: str) -> tuple[str, ...]:
-    """Return the numbers of a table of PostgreSQL, with its server's; () for other databases with PostgreSQL's protocol."""
+    """Return texts (server, object number) for a PostgreSQL table, its partitions and the tables below a view.
+
+    Return () for other databases with PostgreSQL's protocol, which may lack these queries.
+    """
     ((version,),) = _texts(link, "SELECT version()", 1)
     if not version.startswith("PostgreSQL") or "Redshift" in version:
         return ()

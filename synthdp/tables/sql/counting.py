@@ -26,8 +26,8 @@ MOST_SUMS = 500
 
 
 MOST_RUNS = 256
-"""Most intervals of grid indices, in a column's binning, that SQL searches by nested comparisons; with more, it looks
-single points up in lists.  A safety limit."""
+"""Most intervals of grid indices, in a column's binning, that SQL searches by nested comparisons; with more, SQL
+looks single points up in lists.  A safety limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +100,11 @@ def listing_query(domain: Domain, coded: str, names: Sequence[str]) -> str:
 
 
 def summing_queries(statistic: Statistic, coded: str, names: Sequence[str], dialect: str) -> list[tuple[str, int]]:
-    """Return SQL statements that compute a statistic's sums over rows, each with its number of sums; none if there are none.
+    """Return SQL statements that compute a statistic's sums over rows, each with its number of sums.
 
-    A statement returns one row of the next sums, as many as a row may have columns.  The statistics that have such
-    statements are the number of rows and clipped products of two columns' scores.  Scores, their products and squares
-    are whole numbers of 64 bits.
+    A statement returns one row of at most `MOST_SUMS` sums, in order.  The statistics that have such statements are the
+    number of rows and clipped products of two columns' scores; the list is empty for any other statistic.  Scores,
+    their products and squares are whole numbers of 64 bits.
 
     Parameters
     ----------

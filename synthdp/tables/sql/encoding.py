@@ -34,8 +34,8 @@ _MOST_DIGITS = 2**50
 numerics that are cast to floats.  Beyond it floats may be one step off.  A safety limit."""
 
 _LEAST = 1e-290
-"""Smallest absolute value of a PostgreSQL numeric that is cast to a float unchanged; smaller ones are replaced by it,
-because their floats have fewer digits or are 0.  A safety limit."""
+"""Smallest absolute value of a PostgreSQL numeric that is cast to a float unchanged.  Smaller numbers other than 0
+become this value, because their floats have fewer digits.  A safety limit."""
 
 with localcontext(prec=800):
     _ZERO = Decimal(2) ** -1075
@@ -194,7 +194,7 @@ def _as_it_comes(asked: SelectedColumn, value: str) -> tuple[str | None, str]:
 
 
 def _has_room(column: Column) -> bool:
-    """Return whether PostgreSQL numerics can be clipped near a column's bounds and cast to floats in the same bins."""
+    """Return whether PostgreSQL numerics of a column get the encoder's bins after `_as_float` and a cast to floats."""
     support = column.support()
     if column.quantity != "number" or not isinstance(support, Interval | Steps):
         return False
@@ -207,10 +207,10 @@ def _has_room(column: Column) -> bool:
 
 
 def _as_float(value: str) -> str:
-    """Return SQL that casts a PostgreSQL numeric to a float without overflow or underflow; NaN becomes null.
+    """Return SQL that clips a PostgreSQL numeric so that a cast to a float cannot over- or underflow; NaN becomes null.
 
-    Too large values are clipped, which is beyond all bounds, and too small ones become 0 where their text is 0 as a
-    float.
+    Values beyond 2^53, and so beyond all bounds, become ±2^53.  Values near 0 become ±`_LEAST`, or 0 if a float's
+    text is "0.0" for them.
     """
     zero, least, most = (f"CAST('{one:f}' AS numeric)" for one in (_ZERO, Decimal(str(_LEAST)), Decimal(2**53)))
     return (
@@ -315,8 +315,8 @@ def _of_runs(step: str, grid: Grid, words: Words) -> str:
 def _of_decimals(steps: Steps, grid: Grid, value: str, j: int, words: Words) -> Stages | None:
     """Return SQL stages for the grid index of a decimal number; ``None`` if it has too many digits for exact floats.
 
-    The steps are counted by the encoder's own operations on floats.  What is clipped first here is clipped afterwards
-    there.  ``j`` is a number that no other column of the query has.
+    SQL counts the steps by the encoder's own operations on floats.  SQL clips values before it counts, and the encoder
+    clips the counts, with equal results.  ``j`` is a number that no other column of the query has.
     """
     denominator, ends = steps.denominator or 1, [steps.offset + at * steps.size for at in (steps.first, steps.last)]
     if max(*map(abs, ends), denominator) > _MOST_DIGITS:

@@ -29,8 +29,8 @@ REPEATABLE_READ = "ISOLATION LEVEL REPEATABLE READ"
 """The isolation level in which all queries of a transaction see the same rows."""
 
 CLIENT_CHECK = "2s"
-"""How often PostgreSQL checks whether the client of a running query still exists, so that queries of a killed one end.
-Less would ask more often; more lets them run on longer. A convention."""
+"""How often PostgreSQL checks whether the client of a running query still exists, so that queries end
+after their client was killed.  Less would ask more often; more lets such queries run on longer. A convention."""
 
 
 class Link(Protocol):
@@ -363,7 +363,8 @@ def _is_idle(connection: Any) -> bool:
 def _of_objects(cells: list[Any], wanted: pa.DataType | None) -> Cells:
     """Return a driver's Python objects as an Arrow array of the ``wanted`` type; texts stay unchanged.
 
-    Without one, floats, integers or booleans alone become an array, and anything else stays unchanged.
+    Without a ``wanted`` type, a list of floats alone, integers alone or booleans alone becomes an array; any other list
+    stays unchanged.
     """
     kinds = set(map(type, cells)) - {type(None)}
     if wanted is not None:

@@ -77,7 +77,7 @@ def opener_of(database: Any) -> Opener:
     Raises
     ------
     DataError
-        If it is none of these.
+        If ``database`` is of any other type.
     ParameterError
         If the driver that a URL needs is not installed.
     """

@@ -43,11 +43,12 @@ def planned_sql(
     schema
         The columns.
     dialect
-        ``"postgres"`` or ``"duckdb"``; of another kind of database, whose rows stream, that statement alone.
+        ``"postgres"``, ``"duckdb"``, or another SQL dialect.  For another dialect the text is the statement that
+        fetches the rows, since such a database encodes nothing.
     table
         The table's name.
     unit, rows_per_unit
-        The column of units of privacy, taken to be a text, and how many rows of each are kept.
+        The column that names the units of privacy, assumed to be a text, and how many rows of each unit are kept.
 
     Raises
     ------
