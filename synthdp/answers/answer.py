@@ -274,7 +274,8 @@ class AnswerEngine:
     def _cells(self, groupings: tuple[QuestionBinning, ...]) -> tuple[FloatArray, FloatArray, BoolArray]:
         """Return each cell's count, its standard error, and whether measured tables alone determine it, (cells,) each.
 
-        Counts and errors are in rows.  In tables of several columns, the model answers cells that cut bins.
+        Counts and errors are in rows.  In a marginal of several columns, the model gives the count of each cell that
+        contains only a part of a coarse bin.
         """
         if len(groupings) == 1 and self.direct.leaves(groupings[0].column) is not None:
             estimate, stddev = count_in_bins(self.direct, groupings[0].column, groupings[0].leaf_share.T)
@@ -360,9 +361,9 @@ class AnswerEngine:
         return *self._counted_by_model(groupings, division.sums), MODEL
 
     def _share(self, question: Share) -> Answers:
-        """Return the fraction of rows that meet a condition, among the rows that meet another condition.
+        """Return the answer to a share: the fraction of rows that meet a condition, among all rows or rows of ``where``.
 
-        Rows may be weighted.
+        Noisy counts give the answer if the question is about one column; else the model does.  Rows may be weighted.
         """
         both = question.condition if question.where is None else Both(question.condition, question.where)
         weight = self._weight(question.weight)
@@ -453,8 +454,9 @@ class AnswerEngine:
     def _correlation(self, question: Correlation) -> Answers:
         """Return the answer to a correlation of two numeric columns, by the model.
 
-        If the table of both columns was measured, its noisy counts correct the correlation of all rows.  A condition on one
-        of the columns would need other counts.  The error includes noise in the variances, and unmeasured correlations.
+        If the table of both columns was measured, its noisy counts correct the model's correlation of all rows.  They
+        do not count the rows of a group or condition, whose correlation comes from the model alone.  The error includes
+        noise in the variances, and unmeasured correlations.
         """
         shifts = {}
         for name in question.columns:
@@ -572,9 +574,10 @@ class AnswerEngine:
         return partition_for(self.model, conditions, values=values or {}, leaves_of=leaves_of, by=question.by)
 
     def _smooth(self, question: Smooth) -> Answers:
-        """Return the mean of a smooth function of columns scaled to [-1, 1], with its error.
+        """Return the answer to a smooth question: the mean of each function of columns scaled to [-1, 1], and its error.
 
-        The mean is over rows drawn from the model.
+        The mean of a function of one column is over its noisy counts, if the column was measured.  Any other mean is
+        over rows drawn from the model.
         """
         numeric = [name for name, column in self.model.schema.items() if column.quantity == "number"]
         names = list(question.columns or numeric)

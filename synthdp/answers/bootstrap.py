@@ -347,9 +347,10 @@ class BootstrapCache:
 
 
 def draw(shares: Sparse, rows: Codes, rng: Generator) -> IntArray:
-    """Draw one column of a sparse (r, k) array of shares for each given row of it, (n,); -1 for the remainder to 1.
+    """Draw one column of a sparse (r, k) array for each given row number, (n,), with the row's shares as probabilities.
 
-    Points get their fine bins inside coarse bins so, and their groups inside fine bins.
+    The draw is -1, no column, with the probability by which the row's sum is below 1.  Points of a bootstrap get their
+    fine bins inside coarse bins in this way, and their groups inside fine bins.
     """
     entries = sparse.csr_array(shares)
     entries.sort_indices()

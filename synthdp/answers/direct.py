@@ -403,8 +403,8 @@ class GLSEstimates:
     def _all_leaves(self, column: int) -> FineBinCounts | None:
         """Return the counts of all fine bins of a column, with out-of-domain bins; None if it was not measured.
 
-        They are also drawn to the number of rows by `_rows_without`, so that a fraction of all rows has a precise
-        denominator.
+        Least squares also takes the number of rows from tables without the column (`_rows_without`), so that a fraction
+        of all rows has a precise denominator.
         """
         refinement = self.model.refinements[column]
         size = refinement.fine.size

@@ -64,11 +64,12 @@ class AttenuationCorrection:
 
     @classmethod
     def of(cls, fitted: FloatArray, noisy: FloatArray, stddev: float) -> AttenuationCorrection | None:
-        """Return how a pair's relation may be stronger than in the fitted table, by how far a noisy table exceeds it.
+        """Return tables of a pair with ever stronger relations, and how far the noisy table exceeds each of them.
 
-        Tables are in rows, (bins of each column).  None if the noisy table shows no stronger relation.
-        Let A be the table of independent columns and t the ratio of the model to A. The tables are A t^(1 + e), raked
-        to the model's margins.  For a table T, ``lacking`` is <noisy - T, T - A> / (stddev |T - A|).
+        ``fitted`` and ``noisy`` are in rows, (bins of each column).  None if the noisy table shows no stronger relation
+        than the fitted one.  Let A be the table of independent columns and t the ratio of the fitted table to A. The
+        tables are A t^(1 + e) for each e of `EXPONENTS`, raked to the fitted margins.  A noisy table exceeds a table T by
+        <noisy - T, T - A> / (stddev |T - A|) stddevs of noise, the field ``lacking``.
         """
         rows, columns = fitted.sum(axis=1), fitted.sum(axis=0)
         alone = np.outer(rows, columns) / max(float(fitted.sum()), 1e-300)
@@ -90,10 +91,10 @@ class AttenuationCorrection:
         return cls(np.stack(changes), np.minimum.accumulate(lacking))
 
     def change(self, deviation: float) -> FloatArray:
-        """Return the relative change of the model's cells, (bins of each column), with ``lacking`` = ``deviation``.
+        """Return the relative change of the model's cells, (bins of each column), that makes the relation stronger.
 
-        ``deviation``, in stddevs of noise, is a normal draw of each replicate.  Between the tables the change is
-        interpolated; beyond them the first or the last one holds.
+        The noisy table exceeds the changed table by ``deviation`` stddevs of noise, a normal draw of each replicate.
+        The change is interpolated between the tables of this object, and is at most the last table's.
         """
         at = float(np.interp(-deviation, -self.lacking, np.arange(len(self.lacking))))
         low = min(int(at), len(self.lacking) - 2)

@@ -180,7 +180,8 @@ class Regressions:
     def _unmeasured_stddevs(self, question: Regression, bootstrap: Bootstrap) -> FloatArray:
         """Return the stddevs of unmeasured correlations, (p + 1, p + 1), in the order of the columns of `Design`.
 
-        Replicates change correlations by as much.  Levels of a label, and the intercept, have 0.
+        Each replicate changes correlations at random with these stddevs.  They are 0 for levels of a categorical column
+        and for the intercept.
         """
         names, places, at = (*question.formula.terms, question.formula.response), {}, 1
         for name in names:
@@ -243,7 +244,7 @@ class Regressions:
     def _design(self, points: Points, question: Regression, inside: BoolArray) -> Design:
         """Return the standardised design matrix of the points in ``inside``: intercept, terms and response.
 
-        A label has one column of 0 and 1 for each level but the first.
+        A categorical column has one column of 0 and 1 for each level but the first.
         """
         parts = [np.ones((1, int(inside.sum())))]
         for name in (*question.formula.terms, question.formula.response):

@@ -87,9 +87,10 @@ def replicates_of(
 
 
 def _drawn(direct: GLSEstimates, column: int, rng: Generator) -> Refinement:
-    """Return a column's refinement with random fine-bin counts, drawn around the noisy counts by their errors.
+    """Return a column's refinement with random fine-bin counts: the noisy counts plus normal noise of their errors.
 
-    Samples then differ as the noise leaves open.  A column that was not measured keeps its own counts.
+    Samples then differ by as much as the counts are uncertain.  A model's count replaces a smaller noisy count, and no
+    sum is below 0.  A column that was not measured keeps its own counts.
     """
     refinement, leaves = direct.model.refinements[column], direct.leaves(column)
     if leaves is None:

@@ -210,9 +210,10 @@ def farthest(
 
 
 def rearranged(points: FloatArray) -> Iterator[FloatArray]:
-    """Yield points, (n, d), whose columns follow one hidden number: by their values or by how far these are out.
+    """Yield points, (n, d), with each column's values reordered so that all columns are related as strongly as possible.
 
-    Means of functions of independent columns are bounded by means over such points as by `farthest`.
+    A column's order is by value or by distance from its median, rising or falling.  Means of a function over such points
+    bound its mean under unmeasured relations, as `farthest` does for tables.
     """
     orders = []
     for column in points.T:

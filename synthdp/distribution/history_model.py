@@ -663,9 +663,10 @@ def _chosen(layout: Layout, tables: list[Rows], persons: IntArray) -> list[Rows]
 
 
 def _times_seen(groups: Sequence[IntArray], size: int) -> FloatArray:
-    """Return how often each of ``size`` groups occurs among some groups of each row, (size, n), from (n,) arrays.
+    """Return how often each of ``size`` groups occurs among several earlier rows of each of n rows, (size, n).
 
-    One matrix product with it adds up the terms, or the expected counts, of several earlier rows.
+    ``groups`` holds, for each earlier row, the group that it has, (n,).  One matrix product with the result adds up the
+    terms, or the expected counts, of several earlier rows.
     """
     many = len(groups[0])
     places = np.concatenate([one * many + np.arange(many) for one in groups])

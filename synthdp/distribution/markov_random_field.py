@@ -160,7 +160,7 @@ class Graphical:
     def condition(self, given: Evidence) -> Graphical:
         """Return the distribution given evidence on columns, exactly.
 
-        The probability of a mask is exp of the difference of the two ``log_partition``.
+        The probability of the evidence is exp of the result's ``log_partition`` minus this distribution's.
 
         Raises
         ------

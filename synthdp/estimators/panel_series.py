@@ -137,7 +137,7 @@ class PanelSeries:
         room = self._room()
         self._terms, self._plan, self._states = room.terms, room.plan, room.states
         self.padding = padding(
-            self._stddev, patterns=self._states.patterns, tellings=self.periods - self.window + 1
+            self._stddev, patterns=self._states.patterns, releases=self.periods - self.window + 1
         )  # fmt: skip
         if self.added == self.periods:
             room.forget()

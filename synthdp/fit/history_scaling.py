@@ -32,8 +32,8 @@ certain, LARGEST for others.  Numerical tolerances.
 """
 
 LEAST_MARGIN = 0.01
-"""Least share of a group of values by which a correlation of rows is computed, so that noise in rare groups makes none.
-A tolerance: it only shortens steps.
+"""Least share of a group of values when a correlation of rows is computed; a smaller share is raised to it.  Noise in rare
+groups would otherwise look like a correlation.  A tolerance: correlations only shorten steps.
 """
 
 Key = tuple[int, str]
@@ -112,9 +112,10 @@ def fit_histories(
             # moves 1 + (k - 1) times their likeness as far as that of independent rows (the variance of a sum).
             alike = _likeness(one, targets.get(key, ()), Kind.SIBLING)
             of_base = step
-            steps = {Kind.SIBLING: step / _beside(rows[key[0]])}  # a row has their factor once for each earlier row
+            # a row has their factor once for each earlier row
+            steps = {Kind.SIBLING: step / _rows_per_parent(rows[key[0]])}
             if alike > 0:  # the base alone moves margins
-                times = 1 + (_beside(rows[key[0]]) - 1) * alike
+                times = 1 + (_rows_per_parent(rows[key[0]]) - 1) * alike
                 of_base, step = 1 / times, step / times
             factors = zip(one.factors, targets.get(key, ()), expected.factors[key], strict=True)
             moved[key] = replace(
@@ -148,8 +149,8 @@ def _mean(models: Sequence[Histories]) -> Histories:
     return Histories(models[-1].layout, found)
 
 
-def _beside(rows: Rows) -> float:
-    """Return the mean number of rows of the same parent row, over parent rows that have any; 1 without rows.
+def _rows_per_parent(rows: Rows) -> float:
+    """Return the mean number of rows of a parent row, over parent rows that have any; 1 without rows.
 
     A step on rows of one parent row that resemble each other is divided by about this number.
     """
@@ -174,8 +175,8 @@ def _persistence(one: Conditional, targets: Sequence[Target]) -> float:
 def _likeness(one: Conditional, targets: Sequence[Target], kind: Kind) -> float:
     """Return the largest correlation of a function of an attribute in two rows, by the attribute's table of a kind.
 
-    The correlation is from 0 to 1.  It is 0 without such a table, and where the rows only differ, as the roles in a
-    household may.
+    The correlation is from 0 to 1.  It is 0 without such a table, and if rows tend to have different values, as the
+    roles in a household may.  Steps of a fit are divided by a multiple of it.
     """
     for f, target in zip(one.factors, targets, strict=False):
         if f.table.kind is kind and f.table.other == one.attribute:
@@ -202,14 +203,14 @@ def _step_of_equal(kind: Kind, now: FloatArray, rows: Rows) -> float:
 
     If the logarithm of a factor grows by 1, the logarithm of a count grows by the share of rows with other values, which
     is at most 1 (the derivative of the logarithm of a probability by its log-odds).  So a step of 1 never goes too far for a
-    row and the row before.  Unordered rows are compared with all other rows of their parent row, and a count grows as many
-    times as fast, so that the step is divided by that number.
+    row and the row before.  An unordered row is compared with all other rows of its parent row, so that all their factors
+    move a count together.  The step is then divided by the number of these rows times the share with other values.
     """
     if kind is Kind.STAY:
         return 1.0
     several = max(int((rows.rank == 1).sum()), 1)
     differ = max(1 - float(now.sum()) / several, 0.0)
-    return 1 / max(_beside(rows) * differ, 1.0)
+    return 1 / max(_rows_per_parent(rows) * differ, 1.0)
 
 
 def _move(

@@ -110,7 +110,10 @@ class Dual:
 def clique_marginal(
     tree: JunctionTree, beliefs: Sequence[FloatArray], clique: Clique, *, merged: IntArray | None = None
 ) -> FloatArray:
-    """Return a clique's flat table, perhaps over merged codes, from the probabilities of the node that holds it."""
+    """Return a clique's probabilities, (cells,), summed from the table of a node that contains it, ``beliefs``.
+
+    The probabilities are compared with a measured table, perhaps over ``merged`` codes.
+    """
     home, inside = tree.place(clique, merged=merged)
     return inside.margin(beliefs[home])
 

@@ -253,7 +253,10 @@ def merged_tables(measurements: Iterable[Measurements], domain: Domain) -> list[
 
 
 def pooled_repeats(tables: Iterable[NoisyTable]) -> list[NoisyTable]:
-    """Return tables of merged codes, tables of the same columns and groups averaged by precision to one."""
+    """Return tables of merged codes; repeated tables, of the same columns and groups, are averaged by precision to one.
+
+    A fit then has one target for each table.
+    """
     found: dict[tuple[Clique, tuple[bytes, ...]], NoisyTable] = {}
     for table in tables:
         key = table.clique, tuple(np.asarray(groups, np.int64).tobytes() for groups in table.groups or ())

@@ -318,7 +318,10 @@ def features(shape: tuple[int, ...], ordered: tuple[int, int], *, same: bool) ->
 
 
 def _scores(size: int, ordered: int) -> FloatArray:
-    """Return the score of each group, -1 for the smallest to 1 for the largest number; 0 for groups without an order."""
+    """Return the score of each group, (size,), evenly spaced from -1 to 1 for ordered groups, which come first, else 0.
+
+    Associations of two numbers are products of such scores.
+    """
     return np.asarray(np.where(np.arange(size) < ordered, 2 * np.arange(size) / max(ordered - 1, 1) - 1, 0.0))
 
 

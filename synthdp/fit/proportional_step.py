@@ -33,7 +33,8 @@ _NEAR = 0.1
 """The scale s that all cells share is corrected only when Newton's correction of each cell's log-count is below this;
 farther off, its linear approximation is poor.  A numerical tolerance."""
 _FEW_STEPS = 4
-"""Rounds in which a table is brought to its margins, to learn the size of what is left.  A numerical tolerance."""
+"""Rounds of proportional fitting that give a table without interaction the margins of a noisy table.  Few rounds do, as
+the result only shows how strong interactions are.  A numerical tolerance."""
 
 RIDGES = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 """Ridges that are tried for a table, in multiples of its noise; the larger, the less the fit trusts the table.  A grid:
@@ -160,7 +161,8 @@ def common_ridge(tables: Sequence[NoisyTable], shape: Shape) -> float:
 def _without_interaction(counts: FloatArray) -> FloatArray:
     """Return counts with the margins of a table and without an interaction of all of its columns, of the same shape.
 
-    The margins leave out one column each, and have at least one row in each cell.
+    The margins leave out one column each, and have at least one row in each cell.  A table's difference from these
+    counts is its interaction, for which a ridge is chosen.
     """
     margins = [np.maximum(counts.sum(axis=axis, keepdims=True), 1.0) for axis in range(counts.ndim)]
     expected = np.ones(counts.shape)

@@ -51,8 +51,8 @@ def dispersion(
 ) -> float:
     """Return the mean variance of private counts around public ones, divided by the mean public count; >= ``ratio``.
 
-    The result is v + t / m in the terms of the module's docstring.  The larger it is, the less public counts are
-    trusted.
+    The result is v + t / m, for v = ``ratio``, the `bias` t and the mean m of ``expected``.  The larger it is, the less
+    public counts are trusted.
 
     Parameters
     ----------

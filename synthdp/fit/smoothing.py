@@ -97,10 +97,11 @@ class SmoothedHistogram(NamedTuple):
 
 
 def estimated(counts: FloatArray, stddev: float, *, total: float, neighbours: int) -> FloatArray:
-    """Estimate a histogram from noisy counts: the mean of a sparse, a heaped and a smooth estimate, by likelihood.
+    """Estimate a histogram from noisy counts: the mean of three posterior estimates, weighted by likelihood.
 
-    See the module's docstring for the three priors.  A histogram of fewer than `LEAST_BINS` bins, or with hardly any
-    noise, is only projected to counts of the right sum.
+    The first prior has many empty bins, the second has filled bins of about equal counts, and the third has
+    similar neighbours.  A histogram of fewer than `LEAST_BINS` bins, or with hardly any noise, is only projected to
+    counts of the right sum.
 
     Parameters
     ----------
@@ -121,11 +122,10 @@ def estimated(counts: FloatArray, stddev: float, *, total: float, neighbours: in
 
 
 def estimated_each(histograms: Sequence[NoisyHistogram], neighbours: Sequence[int]) -> list[FloatArray]:
-    """Return the estimated rows of each noisy histogram, (k,): the mean of a sparse, a heaped and a smooth estimate.
+    """Return the estimated rows of each noisy histogram, (k,), as `estimated` does.
 
-    The mean is weighted by the three likelihoods.  A histogram of fewer than `LEAST_BINS` bins, or with hardly any
-    noise, is only projected to counts of the right sum.  ``neighbours`` holds, for each histogram, the number of its
-    first bins that are adjacent and of equal width.  Many histograms together take less time than one by one.
+    Many histograms together take less time than one by one.  ``neighbours`` holds, for each histogram, the number of
+    its first bins that are adjacent and of equal width.
     """
     noisy = [
         i for i, one in enumerate(histograms) if len(one.counts) >= LEAST_BINS and one.stddev >= LEAST_NOISE * one.total
@@ -140,9 +140,9 @@ def estimated_each(histograms: Sequence[NoisyHistogram], neighbours: Sequence[in
 def _mean_of_all(
     histogram: NoisyHistogram, separate: SeparateBins, heaps: SeparateBins, *, neighbours: int
 ) -> FloatArray:
-    """Return the mean of the three estimates of a histogram, (k,), weighted by the likelihood of the counts under each.
+    """Return the mean of the three estimates of a histogram, (k,) in rows, weighted by the counts' likelihood under each.
 
-    Without more than `LEAST_BINS` neighbouring bins there is no smooth estimate, and the mean is over two.
+    Without more than `LEAST_BINS` adjacent bins there is no smooth estimate, and the mean is over two.
     """
     counts, stddev, total = histogram
     rows = [separate.rows, heaps.rows]

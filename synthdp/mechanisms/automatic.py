@@ -113,9 +113,9 @@ class Automatic(HasPrivacyCost):
 
 
 def may_be_smooth(schema: Schema) -> bool:
-    """Return whether smooth synthesis can make this table: two or more numeric columns only, no classes, no rules.
+    """Return whether smooth synthesis can make this table: two or more columns, only numbers, no survey weight, no rules.
 
-    Only then is there a choice, and a number of rows to pay for.
+    Only then does `Automatic` choose, by a noisy number of rows that costs budget.
     """
     numbers = all(column.quantity == "number" and not column.class_ends() for column in schema.values())
     return numbers and len(schema) > 1 and not rules_between(schema)

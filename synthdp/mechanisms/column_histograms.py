@@ -258,7 +258,8 @@ class OneWayTree:
     def _deeper(self, each: float, budget: BudgetAllocation) -> float:
         """Return the budget share of one deeper histogram of a column; ``each`` is the share of its first histogram.
 
-        The noise of the deeper histogram is ``deep`` times as large.
+        The share is smaller, so that noise is the setting ``deep`` times as large: only bins that hold many rows are
+        divided.
         """
         return float(each * self.deep ** (-1 / budget.exponent))
 

@@ -32,9 +32,9 @@ many standard deviations of the noise.  A convention: noise alone exceeds it in 
 
 CLEAR = 2 * BEYOND
 """A column's roundness is measured only if its fine bins of several values hold enough rows.  This constant is their
-least number of rows, in stddevs of the noise.  Derived: if half of the rows are at rounder numbers than in an even
-spread, the difference then exceeds `BEYOND`.  A column of 6 000 rows had 2 200 rows in such bins.  With 20 instead, it
-lost a third of its whole numbers in one release of three."""
+least number of rows, in stddevs of the noise.  Derived: if half of these rows are at rounder numbers than in an even
+spread, the difference then exceeds `BEYOND`.  A column had 2 200 of its 6 000 rows in such bins: with 20 instead of 6, one
+release of three lost a third of the whole numbers."""
 
 STEPS, LEAST = 60, 1e-9
 """STEPS is the number of iterations in which the likelihoods of roundness classes are fitted.  LEAST is the floor that
@@ -60,8 +60,8 @@ def measure_roundness(
 
     Returns
     -------
-    The columns with the likelihoods of their rounding classes and new rows of fine bins; the remaining budget; and the
-    noisy answers.
+    The columns, with the likelihoods of their rounding classes and rows of their fine bins that agree with the answers;
+    the remaining budget; and the noisy answers.
     """
     classes = {j: axis for j, one in enumerate(columns) if (axis := axis_of_roundness(one.axis.name, one.axis.column))}
     parts = {j: parts_in_classes(columns[j], axis) for j, axis in classes.items()}

@@ -31,9 +31,9 @@ and -.3 % (docs/benchmarks/constants.md)."""
 
 
 def cut_by_size(column: Column, starts: IntArray) -> IntArray:
-    """Return the first grid points of a column's bins, (bins,), which near 0 are as narrow as their numbers are small.
+    """Return the first grid points of a column's bins, (bins,): the given bins, cut near 0 from each number to its double.
 
-    So bounds that are far too wide lose little accuracy.
+    So a column whose bounds are far too wide loses little accuracy: small numbers are still in narrow bins.
 
     Parameters
     ----------
@@ -57,13 +57,15 @@ def cut_by_size(column: Column, starts: IntArray) -> IntArray:
 def filled_range(counts: FloatArray, threshold: float) -> tuple[int, int]:
     """Return the range of bins, as (first, end), that hold more rows than noise explains; (k, 0) if no bin does.
 
+    Counts of bins outside of the range are taken for noise.
+
     Parameters
     ----------
     counts
         (k,) noisy counts, in rows.
     threshold
-        A bin is filled if its count exceeds this number of rows.  A window of neighbouring bins is filled if their sum
-        exceeds it times the root of their number.
+        A bin is filled if its count exceeds this number of rows.  A window of m neighbouring bins is filled if its sum
+        exceeds sqrt(m) times this number, as noise of a sum grows with sqrt(m).
     """
     first, last = len(counts), 0
     for width in (one for one in WINDOWS if one <= len(counts)):

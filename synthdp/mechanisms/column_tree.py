@@ -304,8 +304,9 @@ def _estimated_each(
 def _filled(axis: Axis, counts: FloatArray, stddev: float, total: float) -> BoolArray:
     """Return which bins of a first histogram, (bins,), may hold rows: releasable bins, in a filled range if ordered.
 
-    Bins far beyond the filled bins are left out.  All empty ends of a discovered range are left out, and all empty ends
-    of a survey weight's classes.  A few rows of noise far above the largest survey weight would stand for many people.
+    Counts of the other bins are noise, which would move averages.  Bins far beyond the filled bins are left out.  For a
+    discovered range and for a survey weight, all empty bins at both ends are left out: a few rows of noise far above
+    the largest survey weight would stand for many people.
     """
     filled = axis.releasable.copy()
     if axis.grid.ordered:

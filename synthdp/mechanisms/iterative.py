@@ -23,7 +23,7 @@ class IterativeConstruction(Protocol[QueryT_contra]):
     """A public hypothesis about a table, and the rule by which a noisy answer improves it; it reads no private row."""
 
     def guess(self, query: QueryT_contra) -> float:
-        """Return the hypothesis's answer to a query, a sum over rows."""
+        """Return the hypothesis's answer to a query, a sum over rows, which is compared with the private table's."""
         ...
 
     def check(self, query: QueryT_contra) -> None:

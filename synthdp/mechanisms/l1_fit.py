@@ -66,10 +66,11 @@ over all cells."""
 
 TREE_SWEEPS = 8
 """Passes of the junction tree's fit, whose rows are fitted again anyway.  A numerical tolerance: 5, 8 and 20 give fifteen
-columns of Adult errors of .0784, .0775 and .0785, four releases each."""
+columns of Adult three-way errors of .0784, .0775 and .0785, four releases each."""
 
 PAIRS_PER_COLUMN = 4
-"""At most this many pairs per column are tried for the junction tree, the pairs that tell most.  A safety limit of time."""
+"""At most this many pairs per column are tried for the junction tree: the pairs farthest from independence.  A safety
+limit of time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -155,18 +156,18 @@ def drawn(model: Graphical, count: int, rng: Generator, *, origin: str) -> Candi
 def tree_of_pairs(
     tables: Sequence[NoisyTable], domain: Domain, possible: Mapping[Clique, BoolArray], *, total: float
 ) -> Graphical:
-    """Fit by maximum entropy the pairs that tell most, as many as make a small junction tree.
+    """Return the maximum-entropy model of the most strongly related pairs that fit in a junction tree of `TREE_CELLS`.
 
-    Candidate rows are drawn from the model that is returned.
+    Candidate rows are drawn from this model.
 
     Parameters
     ----------
     tables
-        Consistent one-ways and pairs, without misfits.
+        Consistent one-ways and pairs, without out-of-domain rows.
     domain
         Their axes.
     possible
-        Mask of the combinations that can occur.
+        For the columns of each rule, (cells,): which combinations of coarse bins may occur.
     total
         Number of rows.
     """
@@ -292,7 +293,8 @@ class L1Fit(HasPrivacyCost):
         Raises
         ------
         ParameterError, SchemaError
-            If the workload names no column of it, its rules contradict each other, or a solver is named for no pair.
+            If the workload names a column that the schema lacks, or the schema's rules contradict each other.  Also if
+            a solver is named and the workload has no pair to solve for.
         """
         workload = workload_of(self.workload, schema.names)
         if self.solver != AUTO and not _pairs(workload, len(schema)):
@@ -409,13 +411,13 @@ class L1Fit(HasPrivacyCost):
 
 
 def _note(problem: FitProblem, found: FitResult, candidates: Candidates) -> str:
-    """Return the receipt's line on the fit: solver, number and origin of support points, pull, objective and gap."""
+    """Return the receipt's line on the fit: number and origin of support points, price of the prior, solver and result."""
     pull = "" if found.solver == BARE else f", pull {problem.pull:.3g} to the weights of {candidates.prior_of}"
     return f"L1 fit over {len(candidates.codes)} {candidates.origin}{pull}, {found}"
 
 
 def _pairs(workload: Workload, columns: int) -> list[Pair]:
-    """Return all pairs of columns that lie in some set of the workload."""
+    """Return the pairs of columns that may be measured: all pairs to which the workload gives weight."""
     return [pair for pair in itertools.combinations(range(columns), 2) if workload.weight(pair) > 0]
 
 

@@ -64,9 +64,23 @@ class NoisyAverages:
         *,
         total: float,
     ) -> NoisyAverages:
-        """Make one-ways and pairs agree with each other, and join them with products of cosines.
+        """Return consistent one-ways and pairs together with products of cosines, all as noisy averages per row.
 
-        All are averages per row, as if no row were a misfit: what the weighted rows of the L1 fit are to have.
+        The averages are scaled as if all rows were in domain, since the L1 fit's weighted rows have no out-of-domain
+        value.
+
+        Parameters
+        ----------
+        domain
+            The coarse bins of each column.
+        ones
+            Noisy one-way tables, in rows.
+        answers
+            Noisy answers about pairs: cell counts, and sums of products of cosines.
+        misfits
+            (d,) estimated out-of-domain rows of each column.
+        total
+            Number of rows.
         """
         raw = list(ones)
         products = []
@@ -101,7 +115,7 @@ class NoisyAverages:
 
 EVALUATIONS = 150
 """Evaluations of the objective when one pair's table is fitted.  A numerical tolerance: 60 and 200 give ten columns of
-Adult the same error (.185 and .186); less noise needs more of them."""
+Adult the same three-way error (.185 and .186); fits to answers with less noise need more evaluations."""
 
 
 PULLING = 0.99

@@ -48,7 +48,7 @@ class HasPrivacyCost:
     def prepare(self, curator: Curator) -> None:
         """Raise now every error that would come too late after spending, and load what is needed.
 
-        Columns may still be open.
+        The bounds or levels of a column may still be undeclared.
 
         Costs nothing, and asks nothing.
         """
@@ -84,8 +84,8 @@ class TableMechanism(Mechanism[Any], Protocol):
     def output_schema(self, schema: Schema) -> Schema:
         """Return the schema of the synthetic table for a private table of this schema, or raise an error.
 
-        Whatever the mechanism cannot take is refused here, before anything is spent.  Bounds and levels may still be
-        open; then they are discovered before ``release`` is called, which must not refuse what is found.
+        Whatever the mechanism cannot take is refused here, before anything is spent.  Undeclared bounds and levels are
+        discovered before ``release`` is called, which must not refuse what is found.
 
         Raises
         ------
@@ -96,12 +96,14 @@ class TableMechanism(Mechanism[Any], Protocol):
 
 
 def part_of(schema: Schema, names: Iterable[str]) -> Schema:
-    """Return the schema of some columns, in the original order, with the rules that concern only these.
+    """Return the schema of some columns, in the original order, with the rules that concern these columns alone.
+
+    A mechanism whose queries use only some columns releases only these.
 
     Raises
     ------
     SchemaError
-        If these rules contradict each other.
+        If the rules of these columns contradict each other.
     """
     part = schema.part(names)
     check_rules(part)

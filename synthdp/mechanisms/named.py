@@ -189,7 +189,7 @@ class Named:
 
 
 def _as(argument: str) -> Callable[[Any], dict[str, Any]]:
-    """Return a function that turns a setting's value into the constructor argument of this name."""
+    """Return a function from a setting's value to ``{argument: value}``, keyword arguments of a mechanism's constructor."""
     return lambda value: {argument: value}
 
 
@@ -252,7 +252,7 @@ def named() -> Mapping[str, Named]:
 
 
 def _entry(name: str) -> Named:
-    """Return the class path and settings that a mechanism's name stands for; of `OWN` without more imports."""
+    """Return the class path and settings that a mechanism's name stands for; names in `OWN` need no further import."""
     return OWN[name] if name in OWN else named()[name]
 
 

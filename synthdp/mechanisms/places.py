@@ -33,7 +33,7 @@ from synthdp.schema.schema import Schema
 
 
 def check_places(name: str, schema: Schema) -> None:
-    """Raise an error if the column named as ``places`` cannot be one.
+    """Raise an error if a column cannot be the setting ``places``, by whose levels every other column is counted.
 
     Raises
     ------
@@ -75,9 +75,9 @@ def measure_places(
 ) -> Knowledge:
     """Measure the tables of places by every other column, at each step of the places' hierarchy.
 
-    Costs half of the remaining budget, for the curator's neighbours; the other relations get as much.  If no pair with
-    the column of places has weight and few enough cells, it costs nothing.  The steps share it so that the noise, summed
-    over the places of all steps, is least.
+    Returns the plan's state with these tables.  Costs half of the remaining budget, for the curator's neighbours; the
+    other half is left for other relations.  If no pair with the column of places has weight and few enough cells, it
+    costs nothing.  The steps divide this cost so that the noise, summed over the places of all steps, is least.
 
     Parameters
     ----------
@@ -257,7 +257,7 @@ def _noisy_places(known: Knowledge, level: PlaceLevel, above: IntArray, place: i
 
 
 def _by_place(table: NoisyTable, place: int, count: int) -> FloatArray:
-    """Return a table of places and another column as a matrix with one row per place, (count, k)."""
+    """Return the noisy counts of places by another column, in rows, as a matrix with a row for each place, (count, k)."""
     return table.counts.reshape(count, -1) if table.clique[0] == place else table.counts.reshape(-1, count).T
 
 
@@ -307,5 +307,5 @@ def _possible(known: Knowledge, groups: IntArray, kept: Sequence[BoolArray], pla
 
 
 def _other(clique: Clique, place: int) -> int:
-    """Return the column of a pair that is not the column of places."""
+    """Return the position of a pair's other column, by which the column ``place`` was counted."""
     return clique[1] if clique[0] == place else clique[0]

@@ -81,7 +81,7 @@ def _with_public_column(column: OneWay, public: PublicRows, total: float) -> One
 
     The column is unchanged if the public table has no rows with the column.
     """
-    counts = _inside(public, column.first)
+    counts = _public_counts(public, column.first)
     if counts is None or not counts.sum():
         return column
     scale = max(total - column.misfits, 1.0) / counts.sum()
@@ -90,7 +90,7 @@ def _with_public_column(column: OneWay, public: PublicRows, total: float) -> One
     found, error = combined(column.counts[kept], expected[kept], column.stddev, ratio=ratio)
     pooled = column.counts.copy()
     pooled[kept] = found
-    cells, leaves = column.first_bin, _inside(public, column.axis)
+    cells, leaves = column.first_bin, _public_counts(public, column.axis)
     rows = np.maximum(np.where(kept, pooled, 0.0), 0.0)
     # a leaf holds what noisy and public counts say together, and leaves of a bin together what the bin does
     shown = leaves * scale if leaves is not None else column.weights
@@ -103,10 +103,10 @@ def _with_public_column(column: OneWay, public: PublicRows, total: float) -> One
     return replace(column, weights=weights, counts=pooled, stddev=error)
 
 
-def _inside(public: PublicRows, axis: Axis) -> FloatArray | None:
+def _public_counts(public: PublicRows, axis: Axis) -> FloatArray | None:
     """Return the number of public rows in each bin of an axis, (axis.size,); 0 in bins that are never released.
 
-    Return ``None`` if the table lacks the column.
+    A column's noisy counts are averaged with these numbers.  Return ``None`` if the public table lacks the column.
     """
     counts = public.counts(axis)
     return None if counts is None else np.where(axis.releasable, counts, 0).astype(np.float64)
@@ -242,12 +242,18 @@ class _Noisy:
 
     @property
     def free(self) -> int:
-        """Degrees of freedom of the table given its one-way margins; of an interaction, given all of its margins."""
+        """Degrees of freedom of the table given its one-way margins; of an interaction, given all of its margins.
+
+        The squared distance of private counts from public ones is divided by this number, since margins are fitted.
+        """
         sizes = [size - 1 for size in self._shape]
         return math.prod(sizes) if self.table.alone else math.prod(self._shape) - 1 - sum(sizes)
 
     def cells(self, codes: Codes) -> IntArray:
-        """Return the cell of the table that each row, (m, d), lies in, (m,)."""
+        """Return the cell of the table that each row lies in, (m,), by which weighted rows are counted and raked.
+
+        ``codes``, (m, d), are the coarse bins of the rows.
+        """
         cells, merged = cell_index(codes, self.domain.shape, self.table.clique), self.table.merged_cells
         return np.asarray(cells if merged is None else merged[cells], np.int64)
 
@@ -427,7 +433,10 @@ class PublicKnowledge:
 
 
 def _exactly(column: OneWay, totals: PublicTotals) -> OneWay:
-    """Return a column whose estimated rows, by leaf and by first bin, are the exact public totals, without misfits."""
+    """Return a column whose estimated rows are exact public totals, in fine bins and in bins of the first histogram.
+
+    No budget is needed for such a column.  It has no out-of-domain rows.
+    """
     return replace(
         column, weights=totals.on(column.axis), counts=totals.on(column.first), stddev=EXACT, misfits=0.0
     )  # fmt: skip

@@ -24,13 +24,16 @@ tolerance.
 
 
 def model_of_states(schema: Schema, states: PanelStates) -> SyntheticModel:
-    """Return a model that only makes rows of a table from states; its distribution is not used."""
+    """Return a model with the bins of the states, by which a release turns states into table rows.
+
+    Its distribution is a placeholder: states come from noisy counts, not from a fitted model.
+    """
     codes = np.stack(np.unravel_index(states.cells[:1], states.domain.shape), axis=1)
     unused = Explicit(shape=states.domain.shape, codes=codes, weights=np.ones(1))
     return SyntheticModel.of(schema, states.domain, unused, total=1.0)
 
 
-def padding(stddev: float, *, patterns: int, tellings: int) -> int:
+def padding(stddev: float, *, patterns: int, releases: int) -> int:
     """Return how many synthetic persons to add to every sequence of states, so that noise takes no count below 0.
 
     Let S be the number of states.  The error of a synthetic count is a sum: the mean error of S earlier counts, plus
@@ -42,10 +45,10 @@ def padding(stddev: float, *, patterns: int, tellings: int) -> int:
     ----------
     stddev
         Standard deviation of the noise, in persons.
-    patterns, tellings
-        Number of counts, and number of times that they are released.
+    patterns, releases
+        Number of counts, and number of times that all counts are released.
     """
-    return math.ceil(stddev * math.sqrt(2 * math.log(patterns * tellings / FAILURE)))
+    return math.ceil(stddev * math.sqrt(2 * math.log(patterns * releases / FAILURE)))
 
 
 def first_persons(states: PanelStates, counts: FloatArray, rng: Generator) -> IntArray:
@@ -67,8 +70,8 @@ def first_persons(states: PanelStates, counts: FloatArray, rng: Generator) -> In
 def next_states(states: PanelStates, lately: IntArray, counts: FloatArray, rng: Generator) -> IntArray:
     """Return the next state of every synthetic person, (n,), so that synthetic counts follow the noisy ones.
 
-    Persons with the same last window - 1 states are divided among next states by the noisy counts.  These are shifted
-    equally so that they add up to the persons there are.
+    Synthetic persons with the same last window - 1 states are divided among next states by the noisy counts.  The counts
+    are shifted equally so that they add up to the number of these persons.
 
     Parameters
     ----------
@@ -79,7 +82,7 @@ def next_states(states: PanelStates, lately: IntArray, counts: FloatArray, rng: 
     counts
         (patterns,) noisy counts with the padding.
     rng
-        Chooses who goes on how, and rounds.
+        Source of the random choice of persons for each next state, and of rounding.
     """
     groups = states.count ** (states.window - 1)
     powers = states.count ** np.arange(states.window - 2, -1, -1)

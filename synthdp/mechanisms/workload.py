@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from synthdp.queries.supports import SparseQuery
 
 FAVOURED = 3.0
-"""Factor on the weight of tables that a user favours: tables with the target column, and the sets of a workload, beside
-pairs that lie in none, which are not to be lost.  A larger weight brings favoured relations nearer to the private ones, and
-takes budget from others.  Tuned: half and twice of it change the three-way error of three tables with a target by -.3 and
-+.8 % (docs/benchmarks/constants.md); pairs beside six triples of Adult by `benchmarks/utility/places.py`."""
+"""Factor on the weight of tables that a user favours: tables with the target column, and sets of a workload relative to
+pairs in no set.  A larger weight brings favoured relations nearer to the private ones, and takes budget from others, which
+are not to be lost.  Tuned for a target: half and twice of it change the three-way error of three tables by -.3 and +.8 %
+(docs/benchmarks/constants.md).  Tuned for a workload: on six triples of Adult, by `benchmarks/utility/places.py`."""
 
 BINS = 32
 """Most equal bins of a numeric column in queries that are named by columns alone.  More answer finer questions, with
@@ -151,7 +151,8 @@ def queries_of(wish: LinearQueries | WorkloadSpec | None, schema: Schema) -> Lin
     Raises
     ------
     ParameterError
-        If a name is unknown, a named column is open, or two marginals divide a column differently.
+        If a name is unknown, a named column has undeclared bounds or levels, or two marginals divide a column
+        differently.
     """
     if isinstance(wish, LinearQueries):
         return wish
@@ -184,10 +185,10 @@ def tables_of(wish: LinearQueries | WorkloadSpec | None, schema: Schema) -> Line
 
 
 def tables_of(wish: LinearQueries | WorkloadSpec | None, schema: Schema) -> LinearQueries:
-    """Return the user's queries as `queries_of` does, with misfits (values outside a column's domain) counted apart.
+    """Return the user's queries as `queries_of` does, with out-of-domain values counted apart, since no row is dropped.
 
-    Each column of a table has one more cell for the values that do not fit it, unless it has one already: they are
-    counted there, and nowhere else.  Queries of other families are about the rows that fit.
+    In marginals each column gets one more cell, for its out-of-domain values, unless it has one already.  Queries of
+    other families count only rows that are in domain in all columns.
 
     Raises
     ------
@@ -238,9 +239,9 @@ def marginals_on(wish: WorkloadSpec, schema: Schema, domain: Domain | None = Non
 
 
 def sparse_queries_of(wish: Sequence[SparseQuery] | WorkloadSpec | None, schema: Schema) -> Sequence[SparseQuery]:
-    """Return the user's sparse queries, or the cells of the named marginals as such; of all pairs for ``None``.
+    """Return the user's sparse queries, or a sparse query for each cell of the named marginals; all pairs for ``None``.
 
-    A record then consists of all columns that are named.
+    A sparse query of a cell is about all named columns, so that all queries have one domain.
 
     Raises
     ------
@@ -287,12 +288,14 @@ def asked_of_names(question: Any) -> Any:
 
 
 def check_domain(queries: LinearQueries, schema: Schema) -> None:
-    """Raise an error if queries are about columns that are not declared so in the schema.
+    """Raise an error if a column of the queries is declared otherwise in the schema, or is not in the schema.
+
+    The answers would count other cells than the queries name.
 
     Raises
     ------
     ParameterError
-        Naming the first of them.
+        Naming the first such column.
     """
     for axis in queries.domain.axes:
         if axis.name not in schema or schema[axis.name] != axis.column:
@@ -300,9 +303,10 @@ def check_domain(queries: LinearQueries, schema: Schema) -> None:
 
 
 def _domain(schema: Schema, names: Sequence[str], bins: Mapping[str, int]) -> Domain:
-    """Return the domain of named columns with these numbers of bins, of cells in which a released row may lie.
+    """Return the domain of named columns, without the bins that a released row never has.
 
-    Columns without a number have `BINS`.  ParameterError is raised if all are identifiers.
+    ``bins`` holds the most bins of some columns; other columns have at most `BINS`.  ParameterError is raised if all
+    named columns are identifiers.
     """
     columns = part_of(schema, names)
     check_declared(columns, why="the cells of the queries are made of them")

@@ -20,16 +20,18 @@ from synthdp.distribution.distribution import Distribution, Evidence
 from synthdp.randomness import Generator
 
 MOST_AT_ONCE = 64
-"""Most row pairs in one batch; all pairs of a batch are decided from the same counts.  Up to it a batch has half the cells
-of a mean table.  A tolerance: tables of 50 and more cells lose 2 % of the gain with 64."""
+"""Most row pairs in one batch; all pairs of a batch are decided from the same counts.  Below this limit a batch has half as
+many pairs as a table has cells in the mean.  Larger batches are faster and balance less.  A tolerance: with 64, tables of
+50 and more cells lose 2 % of what balancing gains."""
 
 FEWEST_BATCHES = 100
-"""Least number of batches of a halving, if it has as many pairs.  A safety limit of time: small tables (500 to 1 300 rows)
-lose 1 to 2 % of the three-way error without it; 500 batches gain no more, for twice the time."""
+"""Least number of batches in which the pairs of rows of one halving (one step that keeps a row of each pair) are decided;
+with fewer pairs, each is a batch.  A safety limit of time: without it the three-way error of small samples (500 to 1 300
+rows) is 1 to 2 % larger; 500 batches take twice the time and gain no more."""
 
 FEWEST_CELLS = 1000
-"""A table is balanced only if it has at most this many cells, or at most as many cells as there are row pairs; few cells of
-a larger table would occur twice.  A safety limit of time for samples of few rows."""
+"""A table is balanced only if it has at most this many cells, or at most as many cells as there are row pairs.  In a larger
+table most cells hold one row at most, which nothing can balance.  A safety limit of time for samples of few rows."""
 
 CELLS_A_DECISION = 8
 """Rows are not halved if two-column tables have more than this many cells for each pair of rows to decide.  A safety
@@ -37,8 +39,9 @@ limit of time: at 13 cells a pair, halving takes 5 % off the error of these tabl
 takes off a third."""
 
 LOOKS = 2
-"""Number of times that the decisions of the last halving are revised.  A revision numbers no cells and takes a tenth of the
-time of a sample.  A safety limit of time: two more revisions take off less than .3 % of the error."""
+"""Number of times that the decisions of the last halving, which row of each pair stays, are revised.  A revision reuses
+stored cell numbers and takes a tenth of the time of a sample.  A safety limit of time: two more revisions take off less
+than .3 % of the error."""
 
 WORK, WORK_OF_TRIPLES = 45_000_000, 8_000_000
 """Most table cells that all halvings look up together (about 0.4 seconds), and most for three-column tables in one halving.
@@ -51,7 +54,7 @@ MOST_CELLS, REMEMBERED = 2**24 - 1, 5_000_000
 
 NUMBERED = 150_000
 """Number of cell numbers that are computed in one block, about what a processor's cache holds.  A safety limit of time:
-the rows are the same."""
+the sampled rows are the same for any value."""
 
 WORK_OF_ROW = 15
 """Time to draw and sort one row, in cell lookups.  A safety limit of time with `WORK`: it limits the halvings of tables
@@ -71,8 +74,9 @@ next one, so only the last halvings stay within it.  A safety limit of time."""
 
 LEAST_ALIKE = 0.5
 """Intervals inside coarse bins are balanced if at least this fraction of the pairs of rows lie in the same coarse bins.
-Tables of coarse bins do not decide such pairs, so they are free.  A tolerance: at fractions near 1 the
-variance of fine tables falls by a fourth, at .5 to .8 it stays within a tenth (docs/benchmarks/sweep.md)."""
+Tables of coarse bins are the same whichever row of such a pair stays, so that finer tables may decide.  A tolerance: at
+fractions near 1 the variance of fine tables falls by a fourth, at .5 to .8 it stays within a tenth
+(docs/benchmarks/sweep.md)."""
 
 
 class Inside(NamedTuple):

@@ -28,9 +28,9 @@ PLAIN_REDRAWS = 4
 conditional distribution given their bins.  A safety limit of time."""
 
 NARROW_REDRAWS = 8
-"""Number of times that rows are drawn again after that, among grid points that the other columns' bins leave possible.
-
-For comparisons of columns the distribution stays exact, and fewer draws fail.  A safety limit of time."""
+"""Number of times that rows which still break a rule after `PLAIN_REDRAWS` are drawn again, among grid points that the
+other columns' bins leave possible.  For comparisons of columns the distribution stays exact, and fewer draws fail.  A
+safety limit of time."""
 
 REMEMBERED = 100
 """Largest number of bin combinations whose possible grid points are cached for later draws.  A safety limit of
@@ -69,7 +69,7 @@ class Repair:
     _known: dict[tuple[int, ...], dict[str, BoolArray]] = field(default_factory=dict)
 
     def broken(self, rows: IntArray | None = None, rules: Sequence[Rule] | None = None) -> IntArray:
-        """Return the positions of the rows that break at least one rule, among ``rows`` (default: all)."""
+        """Return the positions of the rows that break at least one rule, (broken,), among ``rows`` (default: all)."""
         rows = np.arange(len(self.codes)) if rows is None else rows
         rules = self.rules if rules is None else rules
         names = {name for rule in rules for name in rule.names}
@@ -80,10 +80,10 @@ class Repair:
         return rows[wrong]
 
     def mend(self) -> IntArray:
-        """Repair rows within their bins, in place, and return the positions of the rows that still break a rule.
+        """Repair rows within their bins, in place; return the positions of the rows that still break a rule, (broken,).
 
         The steps, in order: plain redraws, redraws among possible grid points, then raising the larger side of
-        comparisons.
+        comparisons.  The caller replaces the rows that are left.
         """
         for names, rules in connected(self.rules):
             rows = self.broken(rules=rules)
@@ -106,7 +106,10 @@ class Repair:
         return self.broken()
 
     def _draw(self, names: Sequence[str], rows: IntArray) -> None:
-        """Draw some columns again in some rows, in place, among the grid points that ``allowed`` permits."""
+        """Draw some columns again in some rows, in place, within their bins, among the points that ``given`` permits.
+
+        The new values may satisfy the rule that the old values break.
+        """
         for name in names:
             self.indices[name][rows] = self.redraw(name, rows, self.allowed.get(name))
 
@@ -163,7 +166,7 @@ class Repair:
         return masks
 
     def _points(self, name: str, cell: int) -> IntArray:
-        """Return the grid points of one bin of a column that may be released and that ``allowed`` permits."""
+        """Return the grid points of one bin of a column, (points,), that may be released and that ``given`` permits."""
         axis = self.domain.axes[self.domain.index(name)[0]]
         ends = np.minimum(np.append(axis.starts[1:], axis.grid.releasable), axis.grid.releasable)
         runs = np.flatnonzero(axis.cells == cell)
@@ -228,9 +231,9 @@ class Repair:
 
 
 def _narrow(order: ColumnOrder, points: dict[str, IntArray]) -> None:
-    """Remove from ``points``, in place, grid points that no grid point of the other column satisfies a comparison with.
+    """Remove from ``points``, in place, each grid point with which every grid point of the other column breaks a rule.
 
-    Draws among the others fail less often.
+    The rule compares the two columns.  Draws among the remaining grid points break it less often.
 
     Missing and special values satisfy every comparison.  A side is not narrowed if the other side may take such a
     value.

@@ -404,9 +404,9 @@ class DatabaseModel:
     def _values(
         self, persons: Persons, masks: Mapping[Conditioned, BoolArray], rng: Generator
     ) -> tuple[Obedience, dict[Place, RawColumn], list[BoolArray]]:
-        """Return the drawn values by table and column, and by table a mask of the rows that satisfy all rules.
+        """Return the drawn values by table and column, and by table a (rows,) mask of the rows that satisfy all rules.
 
-        The first part of the result is the object that drew the values.
+        The first of the three results is the sampler of valid values, which also counts the repaired rows.
         """
         obedience = Obedience(self.layout, persons, self.refinement)
         raw: dict[Place, RawColumn] = {}

@@ -21,9 +21,10 @@ Moves without a row by then take any free row of their cell, or are dropped if r
 limit of time."""
 
 EXCHANGES, AT_ONCE = 40, 12
-"""EXCHANGES is the largest number of rounds in which pairs of rows exchange a value.  In a round at most one in AT_ONCE
-of a stratum's pairs with different values does, but at least one may: gaps are counted once a round, so more would
-overshoot.  A safety limit of time, and a numerical tolerance; both from `benchmarks/utility/places.py`."""
+"""EXCHANGES is the largest number of rounds in which pairs of rows exchange a value of one column.  Pairs are formed among
+rows that agree in the table's other columns (a stratum).  In a round at most one in AT_ONCE of a stratum's pairs with
+different values exchanges them, but at least one may: gaps are counted once a round, so more would overshoot.  A safety
+limit of time, and a numerical tolerance; both from `benchmarks/utility/places.py`."""
 
 CANDIDATES = 24
 """Number of random rows that are compared for each move.  A safety limit of time: more rows find a better one

@@ -85,9 +85,10 @@ def obeying(schema: Schema) -> tuple[Domain, Graphical]:
 
 
 def _logs(possible: BoolArray, mass: FloatArray | IntArray | float = 1.0) -> FloatArray:
-    """Return logarithms of numbers of grid points, (cells,), a model's potentials; -inf where ``possible`` is False.
+    """Return log-potentials of cells, (cells,): log of ``mass``, and -inf where ``possible`` is False.
 
-    Without ``mass`` they are 0.  Masses below 1 count as 1, so that every possible cell stays possible.
+    With the number of grid points as mass, a model is uniform over grid points; without ``mass`` potentials are 0.  A
+    mass below 1 counts as 1, so that every possible cell stays possible.
     """
     return np.where(possible, np.log(np.maximum(mass, 1)), -np.inf)
 

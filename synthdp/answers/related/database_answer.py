@@ -263,11 +263,11 @@ class DatabaseAsker:
         return np.where(sums[0] <= STUDENT * unseen, np.fmax(stddev, widest), stddev)
 
     def _unseen_rows(self, asked: Asked, left_out: FloatArray | float) -> FloatArray:
-        """Return how many rows noise hides: the noise of persons with such a column, times the rows of such a person.
+        """Return how many rows of each answer noise may hide, (size,) or (): hidden persons times rows of a person.
 
-        If persons are counted by their rows in a table below, each may have one such row, so its rows count.
-
-        ``left_out`` are persons beyond this noise, for each answer.
+        Hidden persons are the noise stddev of the question's least noisy column, plus ``left_out``, the persons whose
+        value the release removed.  The rows of a person are the mean number in the counted table or in a table below
+        it that the question names, whichever is larger.  A condition may be met by any row below.
         """
         below = {one.table for one in asked.terms.values() if asked.of in asked.layout.ancestors(one.table)}
         each = max(self._rows_each(table) for table in {asked.of, *below})
@@ -275,9 +275,10 @@ class DatabaseAsker:
         return np.asarray((noise + left_out) * max(each, 1.0))
 
     def _left_out(self, asked: Asked, size: int) -> FloatArray:
-        """Return the noisy number of persons, (size,), of each answer that is about values alone that are left out.
+        """Return the noisy number of persons, (size,), of each answer that counts only values that the release removed.
 
-        Noise explains these values, so the model has none of them.  The number is NaN for other answers.
+        A value is removed if noise alone explains its count, so the model's answer is 0.  The number is NaN for other
+        answers.
         """
         found = np.full(size, np.nan)
         term = asked.one_column()
@@ -292,7 +293,7 @@ class DatabaseAsker:
 
     @cached_property
     def _hidden(self) -> dict[tuple[int, str], dict[int, float]]:
-        """Noisy numbers of persons with the values that the release left out, by table and column, and by grid point."""
+        """Noisy numbers of persons with values that the release removed, by table and column, and by grid point."""
         layout, found = self.model.layout, dict[tuple[int, str], dict[int, float]]()
         for ((table, column), index), count in unproven_places(layout, self.measurements).items():
             key = layout.position(table), column
@@ -322,11 +323,12 @@ class DatabaseAsker:
         return np.minimum(math.sqrt(4 / 3) * np.abs(estimate) * lost, 1.0)
 
     def _unmeasured_correlation(self, asked: Asked) -> float:
-        """Return how strong a correlation may be whose table was scored and not measured; 0 for others.
+        """Return the standard error of a correlation whose table was scored and not measured, at most 1; 0 for others.
 
         Most relations are weak, but noise in a score may hide a strong one, so that the noise counts in full.  The distance
-        of the table from independence, as a share, is 2 / pi times a weak correlation of normal variables.  As of other
-        relations, half of its variance is taken to go one way.  Replicates, which weigh whole persons, show less.
+        of the table from independence, as a share, is 2 / pi times a weak correlation of normal variables.  As in
+        replicates, half of the variance of the unmeasured relation is taken to be a linear trend, which makes the
+        correlation.  Replicates, which weigh whole persons, show a smaller error.
         """
         places = frozenset((one.table, one.name) for one in asked.terms.values() if one.child < 0)
         found = [one for one in self.known.scored if one.table.kind in (Kind.ROW, Kind.PARENT) and one.pair == places]

@@ -209,7 +209,10 @@ def noisy_person_tables(measurements: Iterable[Measurements]) -> Iterator[NoisyP
 
 
 def persons_with_rows(measurements: Iterable[Measurements], table: int) -> list[RowCount]:
-    """Return the noisy numbers of persons with rows of a table: sums of tables of attributes in which each counts 1."""
+    """Return the noisy numbers of persons with rows of a table: sums of the tables in which each such person counts 1.
+
+    Their mean by precision has less noise than any of them.
+    """
     found = []
     for layout, of, noisy, stddev in noisy_person_tables(measurements):
         counts, columns = noisy, {of.attribute}
@@ -371,9 +374,10 @@ class _Counted:
 def _counted(measurements: Sequence[Measurements], term: Term) -> _Counted | None:
     """Return the noisy counts of a person's attribute from its noisy tables; ``None`` if no table has it.
 
-    A question about this attribute alone then needs no model.  The counts are over the finest bins that the tables
-    distinguish, and are drawn to the number of persons by all tables without the attribute, so that a fraction of all
-    persons has a precise denominator.  Tables of classes of round numbers are left out, since such classes cut every bin.
+    A question about this attribute alone then needs no model.  The counts are least-squares estimates over the finest
+    bins that the tables distinguish.  They also use the number of persons by all tables without the attribute, so that
+    a fraction of all persons has a precise denominator.  Tables of classes of round numbers are left out, since such
+    classes cut every bin.
     """
     found: list[tuple[Axis, FloatArray, float]] = []
     for layout, table, noisy, stddev in noisy_person_tables(measurements):

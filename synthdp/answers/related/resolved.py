@@ -198,7 +198,8 @@ class Asked:
     def pairs_of_columns(self) -> Iterator[tuple[Term, Term]]:
         """Yield the pairs of columns or numbers of rows that the question relates, of one row or of a row and one above.
 
-        The second is always a column, and of the lower table.
+        The second is always a column, and of the lower table.  If no noisy answer is about a pair, the answer's error
+        is bounded by the strongest relations of the pair.
         """
         terms = [
             one for one in dict.fromkeys(self.terms.values())
@@ -211,9 +212,10 @@ class Asked:
                 yield fixed, moved
 
     def order(self, drawn: Drawn, term: Term) -> FloatArray:
-        """Return the order of a table's rows by what the question asks of a term, (rows,).
+        """Return a number for each row of a term's table, (rows,), by which the question distinguishes the rows.
 
-        It is the number of its conditions that a row meets, else its number, else its group.
+        The number is how many of the question's conditions on the term the row meets; without conditions, the term's
+        value if the question sums it, else its group.  The strongest relations pair rows in this order.
         """
         names = [name for name, one in self.terms.items() if one == term]
         compared = [one for node in _conditions(self.question) for one in comparisons_of(node) if one.column in names]

@@ -26,7 +26,8 @@ from synthdp.schema.database import DatabaseSchema
 from synthdp.schema.rules_across import Place, dotted
 
 MOST_PERSONS = "persons may have one in all of their rows, or more persons in some"
-"""Words for an upper bound on the missing values of a column of persons' rows, after its number."""
+"""The end of a receipt's note on missing values of several tables: "up to about 12 persons may have one in all of their
+rows, or more persons in some", where one is a missing value.  All rows of a person together count 1."""
 
 
 class Unusual(NamedTuple):
@@ -74,9 +75,9 @@ def unusual_persons(layout: Layout, measurements: Sequence[Measurements]) -> lis
 
 
 def persons_by_noise(measurements: Sequence[Measurements]) -> Unusual | None:
-    """Return the noisy number of persons where it is no more than noise explains; ``None`` otherwise.
+    """Return the noisy number of persons if noise alone explains it, for a note; ``None`` otherwise.
 
-    A key that names few values, such as a region, makes few persons of many: nothing of the tables is left then.
+    A person key of few values, such as a region, takes many people for one person each.  Noise then hides all tables.
     """
     for _, table, noisy, stddev in noisy_person_tables(measurements):
         if table.kind is Kind.STATE:

@@ -211,8 +211,8 @@ warning says so.  Numerical tolerances: the optimum is no nearer to the truth th
 """
 
 ROUNDING = 1e-6
-"""Gap that counts as none where answers have no noise, as a multiple of k times the largest feature.  A tolerance of
-HiGHS and of L-BFGS-B.
+"""Gap between objective and proven bound that counts as none if answers have no noise.  The unit is the number of queries
+times the largest feature.  A tolerance: HiGHS and L-BFGS-B round as much.
 """
 
 LEAST_MIXED = 0.5
@@ -261,9 +261,9 @@ class L1Program:
         check_number("gap", self.gap, least=0)
 
     def solve(self, problem: FitProblem) -> FitResult:
-        """Return weights near the prior that explain the answers.
+        """Return (m,) weights near the prior that explain the answers, with their objective and a proven bound on it.
 
-        Weights are returned even if the linear program fails.
+        If a linear program fails, the best weights found by other steps are returned.
         """
         with _libraries().limit(limits=1):  # another number of threads adds in another order
             return self._solve(problem)
@@ -324,15 +324,16 @@ class L1Program:
             objective_mw=columns.best,
             evaluations=columns.evaluations,
             pivots=pivots,
-            reason=_reason(failure, columns.best, objective_lp) if failure else _of_a_later_one(overcome),
+            reason=_reason(failure, columns.best, objective_lp) if failure else _earlier_failure(overcome),
         )
 
 
 @cache
 def _libraries() -> ThreadpoolController:
-    """Return the numerical libraries that are loaded, with which NumPy multiplies.
+    """Return a controller of the threads of NumPy's numerical libraries, by which a fit runs in one thread.
 
-    Libraries are found once: to look for them takes as long as a small program.
+    With another number of threads sums would be rounded otherwise.  The controller is cached, since finding the
+    libraries takes as long as a small program.
     """
     return ThreadpoolController()
 
@@ -394,10 +395,10 @@ def told(error: Exception) -> str:
     return f"({type(error).__name__}{f': {first}' if first else ''})"
 
 
-def _of_a_later_one(failure: str) -> str:
-    """Return the receipt's sentence on a linear program that failed, where a later one ended well.
+def _earlier_failure(failure: str) -> str:
+    """Return the receipt's sentence on a linear program that failed before another linear program ended well.
 
-    ``failure`` is how it failed; where it is empty, none failed, and the sentence is empty too.
+    ``failure`` says how the program failed.  Without a failure both ``failure`` and the sentence are empty.
     """
     return f"A linear program {failure}; the weights are those after a later one, which ended well." if failure else ""
 

@@ -172,7 +172,9 @@ class Pricer(Protocol):
     def price(
         self, basis: ProductBasis, y: FloatArray, *, incumbents: Codes, threshold: float, count: int, rng: Generator
     ) -> Priced:
-        """Return up to ``count`` points of high score (A'y)_g.
+        """Return up to ``count`` grid points g of high score (A'y)_g, with a bound on all scores.
+
+        Column generation adds these points to its linear program.
 
         Parameters
         ----------

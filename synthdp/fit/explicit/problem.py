@@ -88,9 +88,9 @@ def checked_answers(b: Answers, stddev: FloatArray | float) -> tuple[Answers, Fl
 def pull_of(A: FeatureMatrix, stddev: FloatArray) -> float:
     """Return the price of relative entropy to the prior at which noise supports every change of a weight.
 
-    At the optimum the weight of a point is its prior times exp(A'θ), up to a common factor, with |θ| <= r / pull.  An
-    average is known between its noise and 1, so noise never supports a factor beyond 1 / noise: max r |A| / pull =
-    log(1 / noise).
+    At the optimum the weight of a point is its prior times exp(A'θ), up to a common factor, with |θ| <= r / pull.  Here
+    r are the weights of the queries in the L1 objective (`row_weights`).  An average is known between its noise and 1,
+    so noise never supports a factor beyond 1 / noise.  So the price solves max r |A| / pull = log(1 / noise).
 
     Parameters
     ----------

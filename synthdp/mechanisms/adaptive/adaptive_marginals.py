@@ -154,7 +154,8 @@ class AdaptiveMarginals(HasPrivacyCost):
         Raises
         ------
         ParameterError, SchemaError
-            If the workload or the target names no column of it, or its rules contradict each other.
+            If the workload or the target names a column that the schema lacks, or the schema's rules contradict each
+            other.
         """
         self._checked(schema)
         return schema
@@ -204,7 +205,7 @@ class AdaptiveMarginals(HasPrivacyCost):
     ) -> tuple[Distribution, tuple[ExactTable, ...]]:
         """Return the distribution fitted to all noisy answers and to public data, and tables to keep exactly.
 
-        Synthetic rows must reproduce the exact tables: public totals, and whole-number counts of places.
+        Synthetic rows must reproduce the exact tables: public totals, and whole-number counts by the column ``places``.
         """
 
         def alone() -> Distribution:
@@ -275,8 +276,11 @@ class AdaptiveMarginals(HasPrivacyCost):
     def _rounds(self, known: Knowledge, account: Curator, workload: Workload, rng: Generator) -> Iterator[Knowledge]:
         """Score tables of several columns, choose among them, and measure the chosen ones, in one to three rounds.
 
-        All candidates are in one list: those scored in this round, and in the last round also the tables that were
-        measured before.  Yields the plan's state after each round.
+        Later rounds score tables against a model of the answers so far, which leaves more relations to find.  The last
+        round may also measure tables of earlier rounds again, where that gains more than a new table.
+
+        Yields the plan's state after each round.  In the last state each noisy mean product (second moment) is
+        multiplied by the probability that its columns are related.
         """
         triples = triples_that_matter(known, workload)
         rounds = rounds_of(
@@ -345,9 +349,10 @@ class AdaptiveMarginals(HasPrivacyCost):
         return self.public.added_to(known)
 
     def _pinned(self, columns: tuple[OneWay, ...]) -> list[frozenset[int]]:
-        """Return, for each column, the fine bins that must not be merged with others.
+        """Return, for each column, the fine bins that must stay coarse bins of their own, as sets of bin numbers.
 
-        These fine bins are all places, and values that public totals name.
+        Synthetic rows get exact counts of these bins: all levels of the column ``places``, and values that public
+        totals name.
         """
         found = [frozenset(leaves) for leaves in self.public.pinned(columns)] or [frozenset[int]()] * len(columns)
         return [

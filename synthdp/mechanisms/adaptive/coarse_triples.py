@@ -32,9 +32,9 @@ MOST_LEVELS = 12
 
 MOST_SCREEN_UNNAMED = 0.002
 """Largest fraction of the remaining budget that scoring triples may cost if the user names no target and no workload.
-If scoring would cost more, no triple is considered.  A larger one considers triples of more columns or fewer rows, at the
-cost of all tables.  Tuned: at 0 the three-way error of two tables of many rows changes by +2.5 +- .4 %, of pairs by
--7.9 +- 1.1 % (docs/benchmarks/planner.md).
+If scoring would cost more, no triple is considered.  A larger value scores triples in data of more columns or fewer rows
+too, and leaves less budget for measuring.  Tuned on two data sets of many rows: at 0 the three-way error changes by
++2.5 +- .4 %, the error of pairs by -7.9 +- 1.1 % (docs/benchmarks/planner.md).
 """
 
 
@@ -109,11 +109,12 @@ def screen_triples(
 ) -> Screening:
     """Score triples by the noisy L1 distance of their tables over merged bins from a weighted sample of the model.
 
-    The bins are made for triples that share ``share``.  Costs at most the fraction `SCREEN` of it, for the
-    curator's neighbours.
+    Returns the triples as candidates, with the relation estimated from their scores, and the plan's state after the
+    cost.  Merged bins are so many that tables of all triples stand out from noise if they share ``share``.  The scores
+    cost at most the fraction `SCREEN` of ``share``, for the curator's neighbours.
 
     Chance and the errors that remain in the triple's pairs explain a part of each score, since the triple's interaction
-    would not remove these errors.  ``past`` has the pairs.
+    would not remove these errors.  ``past`` holds the candidates of earlier rounds, among them the pairs.
     """
     known = _with_axes(known, workload, share=share, tables=len(triples))
     errors = left_over(past, known)

@@ -40,9 +40,9 @@ steps are a tolerance."""
 
 MISSTATED = 0.15
 """Relative error of the part of a score that is attributed to chance and to noisy margins, which is only estimated.
-With a larger value, scores near that part are weaker evidence of a relation.  Measured: .042 for .045, .11 for .10 to
-.12 on shuffled columns; without it the deciles' error of three tables that were not used grows by 1.2 +- .5 %
-(docs/benchmarks/planner.md)."""
+With a larger value, scores near that part are weaker evidence of a relation.  Measured on shuffled columns, whose scores
+have no other part: scores of .042 and .11 of the rows, for attributed parts of .045 and .10 to .12.  At 0 the error of
+deciles grows by 1.2 +- .5 % on three tables that were not used (docs/benchmarks/planner.md)."""
 
 
 class EstimatedRelation(NamedTuple):
@@ -61,7 +61,10 @@ class EstimatedRelation(NamedTuple):
 
     @property
     def expected(self) -> float:
-        """Expected L1 distance, in rows, by which the relation moves the table; 0 if no relation is likelier than one."""
+        """Expected L1 distance, in rows, by which the relation moves the table; 0 unless a relation is likely (>= .5).
+
+        Candidates with 0 are not measured.
+        """
         return (1 - self.none) * self.distance if self.none <= 0.5 else 0.0
 
 

@@ -140,8 +140,9 @@ def fit_distribution(
 def _with_strongest_in_tree(known: Knowledge, pooled: GLSEffects) -> Knowledge:
     """Return the answers with a junction tree of the strongest tables, for a domain of too many cells to list them.
 
-    All other tables are met by weights of rows that are drawn from the tree, so the tree has fewer cells than there are
-    such rows.  Tables of one number of columns have one ridge.  ``pooled`` holds the least-squares estimates.
+    Rows are later drawn from the tree and weighted to match all tables, so the tree has fewer cells than there are such
+    rows.  All pairs get one common ridge, and all triples, since one table says little of the strength of such
+    relations.  ``pooled`` holds the least-squares estimates.
     """
     planner, found = TreePlanner(known.domain.shape), dict[int, list[NoisyTable]]()
     for table in consistent_tables(known):

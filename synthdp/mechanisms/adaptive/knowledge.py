@@ -260,8 +260,8 @@ class Knowledge:
         The value is below 1 if only the clique's interaction is measured, to which one record contributes less.  An
         interaction is measured if noise is Gaussian and the one-ways are accurate.  The whole table (1.0) is measured
         if some rows are out of domain, since interactions leave these out.  A table over coarse bins (level 0) is also
-        measured whole if the one-ways are noisy, since it improves them.  The value is 0 if there is nothing to
-        measure: a column has one bin, or three columns would need a whole table.
+        measured whole if the one-ways are noisy, since it improves them.  The value is 0 for a clique that is not
+        measured: a column has one bin, or three columns have out-of-domain rows or noise that is not Gaussian.
         """
         axes = self.axes(level).axes
         sizes = [int(np.count_nonzero(axes[j].width)) for j in clique]

@@ -131,7 +131,7 @@ def _names(domain: Domain, cliques: Iterable[Clique]) -> str:
 
 
 def _receipt_names(domain: Domain, cliques: Collection[Clique]) -> str:
-    """Return the names of up to three sets of columns, as a line of the receipt holds; of more, how many there are."""
+    """Return the names of sets of columns as text for a receipt; of more than three sets only their number, for space."""
     return _names(domain, cliques) if len(cliques) <= 3 else f"{len(cliques)} sets of columns"
 
 
@@ -189,10 +189,11 @@ def measure_interactions(known: Knowledge, account: Curator, best: Optimum) -> K
 
 
 def weighted_interactions(domain: Domain, stddevs: Mapping[Clique, float]) -> Interactions:
-    """Return the query of interactions, weighted so that equal noise on its answers gives noise in these ratios.
+    """Return the query of interactions, weighted so that one noise for all answers gives effects noise in given ratios.
 
-    Weights are whole numbers, the least of them `DENOMINATOR`, so the ratios are off by at most one part in twice as much.
-    Ratios are less exact if the stddevs differ so much that sums would exceed 63 bits.
+    The ratios are the ratios of ``stddevs``, in rows, by effect.  Weights are whole numbers, and the least of them is
+    `DENOMINATOR`, so rounding changes a weight by at most 1 / (2 `DENOMINATOR`) of itself.  Rounding changes more if
+    the stddevs differ so much that sums would exceed 63 bits, since weights are then smaller.
     """
     kept = [int(axis.releasable.sum()) for axis in domain.axes]
     sizes = {clique: [kept[j] for j in clique] for clique in stddevs}

@@ -14,11 +14,12 @@ from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
 
 MERGED = 6
-"""Most merged bins of a column in tables of weakly related pairs, so that tables have fewer cells against the same noise.
-All pairs of a wide table are scored over as many bins.  Also the most groups of a numeric column in tables of three
-attributes of persons, and the least such limit in tables of two.  Tuned: further levels, of four and of three merged bins,
-measured more pairs and left less budget to strong relations (docs/benchmarks/planner.md).  For persons half and twice of it
-change the error of pairs of a row's columns by -2.6 and +.4 %, over two panels (docs/benchmarks/constants.md)."""
+"""Most merged bins of a column in tables of weakly related pairs, and in scores of a wide table's pairs.  More bins show
+finer relations, but cells hold fewer rows against the same noise.  In releases of persons MERGED limits the groups of an
+ordered column in tables of three attributes.  In tables of two, the limit is at least MERGED.  Tuned: with four and three
+merged bins in addition, more pairs were measured and strong relations got less budget
+(docs/benchmarks/planner.md).  For persons half and twice of it change the error of pairs of a row's columns by -2.6 and
++.4 %, over two panels (docs/benchmarks/constants.md)."""
 
 
 def merged_domain(domain: Domain, margins: Sequence[FloatArray]) -> Domain:

@@ -26,8 +26,9 @@ from synthdp.queries.norms import Norms, RecordBounds
 LARGEST, LARGEST_OF_FEW, FEW_CELLS = 0.1, 0.2, 16
 """All interactions are measured, instead of chosen tables, only if noise alone would cause at most this mean total
 variation distance: LARGEST in general, LARGEST_OF_FEW where tables have at most FEW_CELLS cells on average.  Tuned on
-Adult's columns, whickham, vocab and default (docs/benchmarks/nltcs.md): on NLTCS, 8 cells a table, at a distance of .19
-chosen tables have 3.2 times the three-way error; on whickham, more cells, 8 +- 3 % less.
+Adult's columns, whickham, vocab and default (docs/benchmarks/nltcs.md).  On NLTCS, with 8 cells a table and a distance of
+.19, chosen tables have 3.2 times the three-way error of all interactions.  On whickham, with more cells a table, chosen
+tables have 8 +- 3 % less error.
 """
 
 LEAST_PART = 0.1
@@ -67,17 +68,21 @@ class Optimum:
         return self.error <= (LARGEST_OF_FEW if self.mean_cells <= FEW_CELLS else LARGEST)
 
     def added_to(self, precisions: Mapping[Clique, float]) -> dict[Clique, float]:
-        """Return the precision (1 / variance) of each effect from this plan and from earlier answers together."""
+        """Return the precision (1 / variance) of each effect from this plan and from earlier answers together.
+
+        A second plan then buys only the precision that is still missing.
+        """
         both = {*precisions, *self.stddevs}
         return {
             one: precisions.get(one, 0.0) + (self.stddevs[one] ** -2 if one in self.stddevs else 0.0) for one in both
         }
 
     def with_rest(self, rest: Optimum, part: float, weight: float) -> Optimum:
-        """Combine this plan with ``rest``, a plan for tables outside of the workload.
+        """Return one plan that measures both this plan's effects and ``rest``, a plan for tables outside of the workload.
 
-        ``rest`` gets the fraction ``part`` of the cost.  ``weight`` is the fraction of all tables' weight on the tables
-        of ``rest``.  Both fractions are below 1.
+        So a release keeps some accuracy for tables that the user did not name.  ``rest`` costs the fraction ``part`` of
+        mu squared.  Its tables have the fraction ``weight`` of the weight of all tables, by which the errors of both
+        plans are averaged.  Both fractions are below 1.
         """
         return Optimum(
             stddevs={one: precision**-0.5 for one, precision in rest.added_to(self.added_to({})).items()},
@@ -111,7 +116,7 @@ def optimum(
     Parameters
     ----------
     sizes
-        Number of codes of each column.
+        Number of bins of each column.
     workload
         Weights, > 0, of the tables in the plan.
     sensitivity
@@ -155,10 +160,11 @@ def optimum(
 def _precisions(costs: FloatArray, slopes: FloatArray, before: FloatArray, spend: float) -> FloatArray:
     """Return the precision (1 / variance) to add to each effect, (effects,), at the total cost ``spend``.
 
-    The precisions have the least sum of slopes / precision.  The added precision is max(level * wanted - before,
-    LEAST_PART * level * wanted).  Its cost as a function of the level is convex and piecewise linear, with one line for
-    each number of precisions beyond their least fraction.  So the level at cost ``spend`` is the least level that any
-    line gives.
+    The sum of slopes / precision is then least; ``slopes`` are the weights of the effects' variances in the error.
+    Without earlier answers the best precision is level * wanted, with wanted = sqrt(slopes / costs) and one level for
+    all effects.  With the precision ``before``, an effect gets max(level * wanted - before, LEAST_PART * level *
+    wanted).  The total cost, the sum of costs * precision, is convex and piecewise linear in the level.  So each linear
+    piece gives the level at which it reaches ``spend``, and the least of these levels is the solution.
     """
     wanted = np.sqrt(slopes / np.where(costs > 0, costs, np.inf))
     starts = np.divide(before, wanted, out=np.full(len(before), np.inf), where=wanted > 0)
@@ -193,9 +199,10 @@ def optimum_of(
     Parameters
     ----------
     sizes
-        Number of codes of each column.
+        Number of bins of each column.
     workload
-        The workload: tables of three columns, or of as many as there are; smaller ones where no larger one holds them.
+        The workload.  The plan has its tables of three columns, or of two if only two columns vary.  The plan has
+        smaller tables of the workload if no larger one contains them.
     budget
         The remaining budget.
     total

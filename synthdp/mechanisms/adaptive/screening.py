@@ -33,9 +33,9 @@ MAX_CELLS = 200_000
 candidates.  A safety limit of time and memory."""
 
 MAX_PAIR_CELLS = 4_000_000
-"""Most cells of a table of two columns that is scored against independence, or measured in wide tables or for places.
-Pairs with larger tables are not candidates there.  At this limit one table of counts takes 32 MB. A safety limit of
-time and memory."""
+"""Most cells of a table of two columns that is scored against independence, measured in wide data, or measured with the
+column ``places``.  Pairs with larger tables are left out there.  At this limit one table of counts takes 32 MB. A safety
+limit of time and memory."""
 
 
 class Screening(NamedTuple):
@@ -181,9 +181,9 @@ def distances_from(
 
 
 def at_least_rare(expected: FloatArray) -> FloatArray:
-    """Return expected counts, changed in place, where a cell in which no row of the model lies is rare, not impossible.
+    """Raise expected counts, (cells,) in rows, to at least 1 / `DENOMINATOR`, in place, and return them.
 
-    Its count is the least that `DENOMINATOR` can tell from 0.
+    A cell without a row of the model then is rare, not impossible.  Smaller counts would be rounded to 0.
     """
     return np.maximum(expected, 1 / DENOMINATOR, out=expected)
 

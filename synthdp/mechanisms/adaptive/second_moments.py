@@ -44,8 +44,8 @@ correlation of 10 000 rows as much."""
 MOST_STRONG = 6
 """Most products that are measured a second time.  A larger value leaves more noise in each product.  Tuned (ablation in
 docs/benchmarks/planner.md): half and twice of it change the three-way error of five tables by +.5 and +.5 %
-(docs/benchmarks/constants.md).  Without a limit .83 is kept of strong correlations of hmeq, which is .87, and .86 of
-credit's, which is .91."""
+(docs/benchmarks/constants.md).  Without a limit, releases keep .83 of hmeq's strong correlations instead of .87, and .86
+of credit's instead of .91."""
 
 MOST_COLUMNS = 32
 """Most scored columns for which products are measured. 32 columns have 496 products.  The noise in each product grows

@@ -32,16 +32,16 @@ Tuned: half and twice of it change the three-way error of five tables by +.7 and
 
 DIVISIONS, LEAST_TOLD = 20, 0.02
 """DIVISIONS is the number of iterations in which a budget is divided among candidates, or among effects in the optimal
-plan. Each iteration uses the slopes at the shares before. LEAST_TOLD is a part of the variance of a noisy count: a
-candidate gets no budget if in every cell the part that is no noise is less. Tolerances."""
+plan. Each iteration uses the slopes at the shares before. LEAST_TOLD is the least fraction of a noisy count's variance
+that is not noise, in the best cell of a table; below it a candidate gets no budget. Tolerances."""
 
 MAX_TRIPLES = 3000
 """Tables of three columns are candidates if there are at most this many.  A safety limit of time."""
 
 USUAL_CELLS = math.isqrt(BLOCK_CELLS)
-"""In the limits of a batch, a table of fewer cells counts as a part of a table, in proportion to its cells.  Derived: two
-tables of different columns and USUAL_CELLS cells each have `BLOCK_CELLS` joint cells, which one pass over the weighted rows
-rakes.  One pass rakes more tables if they are smaller."""
+"""Cells of a table that counts as one table of a batch (`Planner.max_batch`).  A table of fewer cells counts as a
+fraction, in proportion to its cells, since it takes less time.  Derived: the fit rakes tables of at most `BLOCK_CELLS`
+joint cells in one pass over the weighted rows.  Two tables of USUAL_CELLS cells have as many."""
 
 
 KEPT = 0.2
@@ -86,16 +86,16 @@ class Candidate:
     known: float = 0.0
 
     @property
-    def beside(self) -> bool:
-        """Whether the candidate is planned in addition to other tables, and takes no room in the junction tree.
+    def is_extra(self) -> bool:
+        """Whether the candidate never joins the junction tree, and may share two columns with other chosen tables.
 
         The candidate is then a table that was measured before, or the interaction of three columns over merged bins.
         """
         return self.known > 0 or (len(self.clique) > 2 and self.level > 0)
 
     @property
-    def counts(self) -> float:
-        """The factor of a candidate's gain, >= 0.
+    def gain_factor(self) -> float:
+        """The factor of a candidate's gain, >= 0, by which tables that matter more get more budget.
 
         It is the weight, times the probability of a relation, times `SHOWN` for a pair over merged bins.
         """
@@ -132,16 +132,16 @@ class Candidate:
         return np.sqrt(self.variances / (1 + self.variances * noise) + self.expected)
 
     def gain(self, stddev: float) -> float:
-        """Return the mean decrease of the table's L1 error by measuring it, in rows, times `counts`.
+        """Return the mean decrease of the table's L1 error by measuring it, in rows, times `gain_factor`.
 
-        The factor `counts` has the table's weight and the probability of a relation.
+        Tables with the largest gains are measured.
 
         Parameters
         ----------
         stddev
             Noise of a table, in rows, > 0.
         """
-        return self.counts * MEAN_ABS * float((self.left(math.inf) - self.left(stddev)).sum())
+        return self.gain_factor * MEAN_ABS * float((self.left(math.inf) - self.left(stddev)).sum())
 
     def measured(self, stddev: float) -> Candidate:
         """Return the candidate after it was measured with a table's noise of ``stddev`` rows: what is left to gain."""
@@ -235,7 +235,7 @@ class Planner:
         gains = {one: one.gain(even) for one in candidates}
         order = sorted(candidates, key=gains.__getitem__)[-2 * most :]  # more would take time
         best = list({(one.clique, len(one.clique) < 3 and one.level): one for one in order}.values())
-        merged = {one.clique: one for one in best if one.level and not one.beside}
+        merged = {one.clique: one for one in best if one.level and not one.is_extra}
         finest = merged | {one.clique: one for one in best if merged.get(one.clique) is not one}
         shares = divided(list(finest.values()), budget, share)
         some = [
@@ -286,9 +286,11 @@ class Planner:
         planner: TreePlanner,
         most: int,
     ) -> tuple[list[Candidate], list[Candidate]]:
-        """Return the first candidates that find room, inside and outside of the tree, at most ``most``.
+        """Return the candidates to measure inside and outside of the junction tree, in the given order, at most ``most``.
 
-        No two of them share two columns, except candidates that are `beside` other tables.
+        A candidate is outside if the tree would have too many cells with it, and left out if too many are outside.
+        Of candidates that share two columns only the first is taken, since its answer changes what the others would
+        gain; candidates that are `is_extra` are exempt.
         """
         tree: list[Candidate] = []
         off_tree: list[Candidate] = []
@@ -298,7 +300,7 @@ class Planner:
             if len(tree) + len(off_tree) >= most:
                 break
             pairs = set(itertools.combinations(sorted(one.clique), 2))
-            if not one.beside:
+            if not one.is_extra:
                 if pairs & paired:
                     continue
                 if rejections < most and planner.cells([*taken, one.clique]) <= self.tree_cells:
@@ -314,10 +316,10 @@ class Planner:
 
 
 def divided(candidates: Sequence[Candidate], budget: BudgetAllocation, share: float) -> dict[Candidate, float]:
-    """Divide a share of the budget among tables for the largest total gain; 0 for tables that others outbid.
+    """Divide a share of the budget among tables for the largest total gain; 0 for tables that gain too little.
 
     Each candidate's share follows the slope of its gain at the share before, until the slopes are equal.  All shares are
-    0 where the whole share would tell nothing of any table.
+    0 if every table would be noise even at the whole share.
 
     Parameters
     ----------
@@ -334,7 +336,7 @@ def divided(candidates: Sequence[Candidate], budget: BudgetAllocation, share: fl
     expected = np.concatenate([one.expected for one in candidates])
     sizes = np.array([len(one.variances) for one in candidates])
     starts = np.cumsum(sizes) - sizes
-    counts, noise = (np.array([getattr(one, name) for one in candidates]) for name in ("counts", "noise"))
+    factors, noise = (np.array([getattr(one, name) for one in candidates]) for name in ("gain_factor", "noise"))
     shares, loud = np.full(len(candidates), share / len(candidates)), noise * budget.table_stddev(share)
     for _ in range(DIVISIONS):
         with np.errstate(divide="ignore"):  # a share of 0 has infinite noise
@@ -343,7 +345,7 @@ def divided(candidates: Sequence[Candidate], budget: BudgetAllocation, share: fl
         slopes = np.add.reduceat(told**2 / np.sqrt(told + expected / np.maximum(squared, 1e-300) + 1e-300), starts)
         if not slopes.any():  # tables that are estimated to hold no row
             return dict.fromkeys(candidates, 0.0)
-        shares = np.array(budget.shares_of_least_noise(share, (counts * noise * slopes).tolist()))
+        shares = np.array(budget.shares_of_least_noise(share, (factors * noise * slopes).tolist()))
     shares[np.maximum.reduceat(told, starts) < LEAST_TOLD] = 0.0
     if shares.any():
         shares *= share / shares.sum()

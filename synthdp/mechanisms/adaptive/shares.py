@@ -28,7 +28,8 @@ tables of many rows by 0 and -1.7 % (docs/benchmarks/constants.md)."""
 ONE_WAYS_KNOWN = 1_500.0
 """Signal (rows / stddev of a table measured with the whole budget) above which only a pair's interaction is measured.
 The one-ways are then so accurate that the pair's margins would hardly improve them.  Below this signal whole tables are
-measured, which improve the one-ways too."""
+measured, which improve the one-ways too.  Chosen by hand in an early version: from this signal on three-way tables gained,
+and single columns lost.  Hardly any table of docs/benchmarks/planner.md reaches it."""
 
 SCREEN = 0.1
 """Fraction of a budget for finding out which relations are strong.  Scores of candidate tables cost this fraction of a

@@ -32,15 +32,15 @@ Fineness = Literal["threes", "pairs", "steps"]
 """The use of groups: tables of three attributes, of two, or of a value and the next.  Each use has its own number of
 groups."""
 MOST = 12
-"""Most groups of an ordered column in tables of two attributes, which have `MERGED` at least.  More groups show finer
-relations, but a table has their product of cells, each with the same noise.  Tuned: half and twice of it change no release
-of two more panels, and without it the largest errors of point masses grow (docs/benchmarks/constants.md).
+"""Most groups of an ordered column in tables of two attributes; `MERGED` is the least number.  More groups show finer
+relations, but a table of a x b groups has a b cells, each with the same noise.  Tuned: without this limit the largest
+errors of point masses grow; half and twice of it change no release of two more panels (docs/benchmarks/constants.md).
 """
 
 MORE_OF_STEPS = 2
-"""Number of groups that an ordered column has in a table of value and next value beyond those in tables of two
-attributes.  More follow a value from row to row more closely, with more noise in the table.  Tuned: half and twice of
-it change the error of pairs of a row's columns of two panels by -.3 and -.4 % (docs/benchmarks/constants.md).
+"""In a table of a value and the next row's value, an ordered column has this many more groups than in tables of two
+attributes.  More groups follow a value from row to row more closely, with more noise in the table.  Tuned: half and twice
+of it change the error of pairs of a row's columns of two panels by -.3 and -.4 % (docs/benchmarks/constants.md).
 """
 
 PAIR_NOISE = 0.0047
@@ -138,9 +138,10 @@ def merged_by_relation(grouping: Grouping, tables: Sequence[FloatArray], groups:
 
 
 def count_groupings(layout: Layout, table: int) -> dict[str, Grouping]:
-    """Return groupings of the number of rows in a child table, for tables of several attributes, by name.
+    """Return groupings of a parent row's number of child rows, for tables of several attributes, by name.
 
-    ``many`` groups by the number of rows, ``first`` by the first period, if that varies.
+    ``many`` groups by the number of rows.  ``first`` groups by the period of the first row, and exists only if rows lie
+    in periods and the first period differs between parents.
     """
     many = layout.rows_of_count(table)
     found = {"many": Grouping("many", np.searchsorted([0.5, *(end + 0.5 for end in COUNT_ENDS)], many))}
@@ -151,7 +152,10 @@ def count_groupings(layout: Layout, table: int) -> dict[str, Grouping]:
 
 
 def in_order(grouping: Grouping) -> int:
-    """Return how many groups have an order: of numbers, which come first, or of numbers of rows, which are all."""
+    """Return how many groups of a grouping have an order, by which noisy tables are smoothed; these groups come first.
+
+    All groups of numbers of child rows have an order.  Of an attribute, the groups of its numbers have one.
+    """
     return grouping.size if grouping.name == "many" else int(grouping.ranked.sum())
 
 
@@ -191,9 +195,9 @@ def _ranks(counts: FloatArray, regular: int) -> IntArray:
 
 
 UNIT, FINER = 2**20, 8
-"""Noise is added to whole numbers, so one person counts as a large whole number, and rounding is negligible.  In the
-table with the least noise this number is about UNIT, and at least FINER times the sum of a person's row weights.  A
-numerical tolerance.
+"""Exact noise is added to whole numbers, so one person counts as a large whole number, and the rounding of a row's weight
+is negligible.  In the table with the least noise this whole number is about UNIT, but at least FINER times the sum of a
+person's row weights.  A numerical tolerance.
 """
 
 Counted = list[tuple[FloatArray, float]]

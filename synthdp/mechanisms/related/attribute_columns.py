@@ -33,8 +33,9 @@ from synthdp.queries.person_tables import Kind, PersonTable
 from synthdp.queries.persons import mean_by_precision
 
 TREE = OneWayTree(bins=BINS, levels=5)
-"""How the bins of a column of persons' rows are split: as in a single table.  Derived: from `BINS` first bins, fewer than a
-single table has, the largest grid of 32^4 points takes one level more.  With four levels heaps in such a grid were lost."""
+"""How the bins of a column of persons' rows are split: as in a single table, but in five depths instead of four.  Derived:
+with `BINS` first bins, fewer than a single table has, a grid of 32^4 points needs one depth more until bins hold single
+values.  With four depths point masses in such a grid were lost."""
 
 ATOMS = 2 * BINS
 """A single value gets a model bin of its own if it holds at least 1 / ATOMS of the column's rows.  A larger value keeps

@@ -247,9 +247,11 @@ def related(noisy: FloatArray, expected: FloatArray, stddev: float) -> bool:
 def worth_measuring(
     gains: FloatArray, sizes: FloatArray, weights: FloatArray, budget: BudgetAllocation
 ) -> tuple[IntArray, IntArray]:
-    """Return the positions of the tables with the largest gain if they share the budget, and of all in the order tried.
+    """Return the positions of the tables to measure, (chosen,), and of all tables, (tables,), the most promising first.
 
-    More tables mean more noise in each, so their number grows with epsilon and with the number of persons.
+    The first tables are chosen, as many as have the largest summed gain, less noise, if they share the budget.  More
+    tables mean more noise in each, so their number grows with epsilon and with the number of persons.  The caller takes
+    the first table of all if none is chosen.
 
     Parameters
     ----------
@@ -295,7 +297,7 @@ def weights_of(layout: Layout, tables: Sequence[PersonTable], wished: Workload) 
 def names_wished(schema: DatabaseSchema) -> list[str]:
     """Return the names that a workload of a database may contain: ``table.column`` and ``child.rows``.
 
-    Columns that name rows are left out; ``child.rows`` is a number of child rows.
+    Identifiers are left out, since they have no relations; ``child.rows`` is a number of child rows.
     """
     columns = [
         f"{table}.{name}" for table in schema.names for name, one in schema.tables[table].items() if not one.names_rows

@@ -479,13 +479,16 @@ class _Known:
         )  # fmt: skip
 
     def target_of(self, table: PersonTable) -> Target:
-        """Return what the model is fitted to for a table that was measured."""
+        """Return the target counts of a measured table, in persons: the noisy counts shrunk towards the model.
+
+        The model's factor of this table is fitted to them.
+        """
         key = table.table, table.attribute
         both = zip(self.model.conditionals[key].factors, self.targets[key], strict=True)
         return next(target for factor, target in both if factor.table is table)
 
     def has_factor(self, table: PersonTable) -> bool:
-        """Return whether the model has a factor of the same attributes and kind as a table."""
+        """Return whether the model has a factor of the same attributes and kind as a table, so that it needs no other."""
         return any(
             one.table.name == table.name for one in self.model.conditionals[table.table, table.attribute].factors
         )
@@ -558,8 +561,8 @@ def _factors(
     if table.symmetric:
         noisy, now, stddev = symmetric(noisy), symmetric(now), symmetric_stddev(stddev, len(noisy))
     if table.kind in (Kind.STAY, Kind.ALIKE):
-        came = _came(table, persons) * scale
-        now = came * min(1.0, max(0.0, float(noisy.sum())) / max(float(came.sum()), 1e-9))
+        pairs = _pairs_by_first_value(table, persons) * scale
+        now = pairs * min(1.0, max(0.0, float(noisy.sum())) / max(float(pairs.sum()), 1e-9))
         counts = np.maximum(now + shrunk(noisy - now, stddev), 0)
     else:
         same = table.other == table.attribute and table.kind in (Kind.STEP, Kind.BEFORE, Kind.SIBLING)
@@ -596,7 +599,10 @@ def rows_by_table(layout: Layout, tables: Sequence[PersonTable], counted: Counte
 
 
 def _shares_of_groups(layout: Layout, table: int, counts: FloatArray) -> FloatArray:
-    """Return the share of persons in each group of periods, (groups,), by the estimated persons in each period's bin."""
+    """Return the share of persons in each group of periods, (groups,), by the estimated persons in each period's bin.
+
+    Columns counted by group of periods are scaled to these shares, which have less noise than sums over bins.
+    """
     of = layout.tables[table]
     found = np.bincount(of.group_of_period, counts, of.groups)
     return np.asarray(found / max(float(found.sum()), 1e-9))
@@ -713,10 +719,10 @@ def share_of_stays(left: float) -> float:
 
 
 def _ordered(table: PersonTable) -> tuple[int, int]:
-    """Return how many groups of a table's first and of its second axis are of numbers or of numbers of rows.
+    """Return how many groups of a table's first and of its second axis have an order (`in_order`); (0, 0) to smooth none.
 
-    Noisy tables of two such attributes are smoothed.  Of tables with categories only one kind is: the number of rows
-    below a row and an attribute of the same row, such as how many claims a kind of policy has.
+    Noisy tables of two ordered attributes are smoothed.  A table with a category is smoothed only with the number of
+    child rows of the same row, such as the claims of a kind of policy.
     """
     first, second = table.other_grouping, table.grouping
     if first is None:
@@ -726,10 +732,11 @@ def _ordered(table: PersonTable) -> tuple[int, int]:
     return both if min(both) > 0 or by_category else (0, 0)
 
 
-def _came(table: PersonTable, persons: Persons) -> FloatArray:
+def _pairs_by_first_value(table: PersonTable, persons: Persons) -> FloatArray:
     """Return the weight of all row pairs by the first row's value, (groups, 1); one person's pairs add up to at most 1.
 
-    The table of unchanged values is compared with it: these are all pairs that could have kept their value.
+    Without a relation the same fraction of the pairs of every value has equal values.  So noisy numbers of pairs of
+    equal values are shrunk towards one fraction of these weights.
     """
     rows = persons.tables[table.table]
     if table.kind is Kind.ALIKE:

@@ -151,5 +151,5 @@ def _coarse(groupings: Groupings, one: PersonTable) -> PersonTable:
 
 
 def _other(pair: PersonTable) -> Key:
-    """Return the position of the table and the name of the attribute on a table's first axis."""
+    """Return the given attribute of a table of two attributes, on its first axis, as (position of its table, name)."""
     return (pair.above if pair.kind is Kind.PARENT else pair.table), pair.other
