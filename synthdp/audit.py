@@ -32,9 +32,9 @@ from synthdp.schema.schema import Schema
 from synthdp.tables.dataframe import FrameSource
 
 PILOT = 0.25
-"""Share of the runs that only choose the event to test; the bound uses the others, so that the choice does not bias it.
-More would find a better event, and leave fewer runs to prove it.  Tuned: half and twice of it change bounds on epsilon of
-four pairs of normal scores by -.5 and -10.6 % (docs/benchmarks/constants.md)."""
+"""Share of the runs that only choose the event to test; the bound uses all other runs, so that the choice does not
+bias the bound.  More would find a better event, and leave fewer runs to prove it.  Tuned: half and twice of it change
+bounds on epsilon of four pairs of normal scores by -.5 and -10.6 % (docs/benchmarks/constants.md)."""
 
 CUTS = 101
 """Number of score thresholds that the pilot runs compare.  A numerical tolerance: neighbouring thresholds have one in 100
@@ -89,9 +89,10 @@ class EpsilonBound:
 
 
 def neighbouring_tables(neighbors: Neighbors | str, *, rows: int = 10) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return two neighbouring tables for an audit: equal rows, and the same with one very different row.
+    """Return two neighbouring tables for an audit: ``rows`` equal rows, and a table with one very different row.
 
-    The row is added, or replaces the last one.  Such tables are the easiest to distinguish, so the bound is sharp.
+    By ``neighbors``, this row is added or replaces the last row.  Such tables are the easiest to distinguish, so the
+    bound is sharp.
     """
     replaced = neighbors_named(str(neighbors)) is Neighbors.REPLACE_ONE
     return (
@@ -277,8 +278,8 @@ def gaussian_bound(hits: int, runs: int, false_hits: int, false_runs: int, *, de
 
     mu-Gaussian DP, up to a probability delta, promises P(event) - delta <= Phi(mu + Phi^-1(Q(event))) (Dong, Roth, Su
     2022).  So counts bound mu from below, and mu is an epsilon at ``delta``.  The bound is much sharper than
-    `epsilon_bound`, whose parameters it has.  It contradicts the claim of Gaussian DP, not the claim of (epsilon,
-    delta) alone (Nasr et al. 2023).
+    `epsilon_bound`, whose parameters it has.  A contradiction refutes the claim of Gaussian DP, not the claim of
+    (epsilon, delta) alone (Nasr et al. 2023).
     """
     likely, rare = _clopper_pearson(hits, runs, false_hits, false_runs, confidence=confidence)
     mu = float(ndtri(likely - delta) - ndtri(rare)) if likely > delta and rare < 1 else 0.0

@@ -45,7 +45,7 @@ def whole(name: str, value: object, *, least: int = 0, most: int | None = None) 
     Raises
     ------
     ParameterError
-        If it is not a whole number, or outside the limits.
+        If the value is not a whole number, or outside the limits.
     """
     number = _index(value)
     if number is None or number < least or (most is not None and number > most):

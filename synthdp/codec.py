@@ -236,7 +236,7 @@ def form_of(kind: type[Any]) -> Form:
     Raises
     ------
     ParameterError
-        If it has none.
+        If the class is not registered.
     """
     if kind not in _BY_KIND and kind.__name__ in homes():
         import_module(homes()[kind.__name__])
@@ -367,7 +367,7 @@ class DocumentSource:
         Raises
         ------
         FormatError
-            If it is of another type.
+            If the value is of another type.
         """
         expected = plain_type(expected)
         origin, parts = get_origin(expected), get_args(expected)
@@ -479,9 +479,9 @@ def plain_type(hint: Any) -> Any:
 
 
 def _filled(alias: Any, parts: tuple[Any, ...]) -> Any:
-    """Return the type behind an alias, with its type parameters replaced by ``parts``; missing ones become ``Any``.
+    """Return the type behind an alias, with its type parameters replaced by ``parts``; missing parameters become ``Any``.
 
-    Values of a file are checked by it.
+    Values of a file are checked against this type.
     """
     given = dict(zip(alias.__type_params__, parts, strict=True)) if parts else {}
     free = getattr(alias.__value__, "__parameters__", ())
@@ -496,9 +496,9 @@ def _listed(one: Any) -> list[Any]:
 
 
 def _made_as(origin: Any) -> type[Any]:
-    """Return the class in which a collection field is built: frozensets as such, all sequences as tuples.
+    """Return the class in which a collection field is built: frozenset for frozensets, else tuple.
 
-    Neither can change, so that saved objects stay as they were.
+    Both are immutable, so that a saved object's parts cannot change.
     """
     return frozenset if origin is frozenset else tuple
 

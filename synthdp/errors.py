@@ -178,7 +178,7 @@ def tell_of_budget(error: BaseException, sentence: str, *, instead: bool = False
     sentence
         The sentence to add.
     instead
-        Whether it replaces an earlier such note; default: an earlier note stays, and nothing is added.
+        Whether the note replaces an earlier note on the budget; default: an earlier note stays, and nothing is added.
     """
     if instead:
         error.__notes__ = [note for note in getattr(error, "__notes__", ()) if not note.startswith(_BUDGET)]

@@ -66,7 +66,7 @@ def precise_to(value: float, error: float) -> str:
 
 
 def in_per_cent(share: float) -> str:
-    """Return ``share``, a percentage, as text with one decimal (69.7 %), or "< 0.1 %" for small positive ones."""
+    """Return ``share``, a percentage, as text with one decimal (69.7 %); "< 0.1 %" if 0 < ``share`` < 0.05."""
     return "< 0.1\u00a0%" if 0 < share < 0.05 else f"{share:.1f}\u00a0%"
 
 

@@ -176,7 +176,7 @@ class Noise:
 
     @property
     def stddev(self) -> float:
-        """The standard deviation of one coordinate, in integer steps."""
+        """The standard deviation of one of the k noise coordinates, in integer steps."""
         return self.law.distribution.stddev(self.scale, self.k)
 
     def tail(self, beta: float, *, count: int) -> float:
@@ -296,10 +296,10 @@ def by_noise_alone(rows: float, stddev: float, *, normal: bool) -> float:
 def findings(chances: Sequence[float]) -> int:
     """Return how many of the smallest p-values are significant, at the false discovery rate `UNLIKELY`.
 
-    It is the step-up procedure of Benjamini and Hochberg (1995).  The number of true nulls is estimated from the
-    p-values above `MIDDLE` (Storey, Taylor and Siegmund 2004, theorem 3).  If nothing is there, anything is found with
-    probability `UNLIKELY`, or at most 1.2 times that, because the estimate is capped.  A p-value above `ONE_SIDED` is
-    never significant.
+    The method is the step-up procedure of Benjamini and Hochberg (1995).  The number of true nulls is estimated from
+    the p-values above `MIDDLE` (Storey, Taylor and Siegmund 2004, theorem 3).  If nothing is there, anything is found
+    with probability `UNLIKELY`, or at most 1.2 times that, because the estimate is capped.  A p-value above `ONE_SIDED`
+    is never significant.
 
     Parameters
     ----------

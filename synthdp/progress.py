@@ -64,7 +64,7 @@ class TimeLeft:
         self._before, self._share = 0.0, 0.0
 
     def enter(self, progress: Progress) -> None:
-        """Record that a stage begins, with its time."""
+        """Record that a stage begins now, so that `share` and `seconds` can forecast its end."""
         now = self._clock()
         shares = next((one for one in SHARES if progress.stage in one), None)
         if shares is None or shares is not self._shares:  # another run begins, or it knows its own numbers

@@ -86,7 +86,7 @@ class Release(Generic[OutputT_co]):
     def misfits(self) -> dict[str, MisfitShare | None]:
         """The noisy fraction of out-of-domain values, by column of the table.
 
-        It is ``None`` for a column where the mechanism does not measure it.
+        ``None`` stands for a column without a measured fraction.
 
         Raises
         ------

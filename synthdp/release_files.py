@@ -31,7 +31,7 @@ from synthdp.sampling.synthetic_model import SyntheticModel
 
 VERSION, FORMS_VERSION = 1, 2
 """File versions of a release of synthetic tables (VERSION), and of a release with any other output (FORMS_VERSION),
-which is stored by registered classes.  Each rises by one when its form changes.  A convention."""
+which is stored by registered classes.  A version rises by one when the form of its files changes.  A convention."""
 VERSIONS = (VERSION, FORMS_VERSION)
 """File versions that this code reads."""
 

@@ -527,7 +527,7 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
 def _of_types(relations: Sequence[Relation], X: object) -> DatabaseSchema:
     """Return the schema of related tables, from the names and types of their columns alone.
 
-    All bounds and levels are open.
+    All bounds and levels are open, to be discovered.
 
     Raises
     ------

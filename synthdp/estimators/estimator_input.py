@@ -93,7 +93,7 @@ def checked_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
 
 
 def checked_array(X: Any, *, typed: bool = False) -> AnyArray:
-    """Return an array or lists of rows as a two-dimensional array, whose dtype does not depend on private values.
+    """Return an array or lists of rows as an array (n, d), whose dtype does not depend on private values.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def checked_array(X: Any, *, typed: bool = False) -> AnyArray:
     Raises
     ------
     DataError
-        If it is no table of real numbers, texts or objects.
+        If ``X`` is no table of real numbers, texts or objects.
     """
     if isinstance(X, (str, PathLike)):
         raise DataError("X must be a table, not a path: give CsvSource(path), ParquetSource(path) or a dataframe")
@@ -131,7 +131,7 @@ def checked_array(X: Any, *, typed: bool = False) -> AnyArray:
 def _of_lists(rows: Sequence[Any]) -> AnyArray:
     """Return lists of rows as an array of objects, (n, d).
 
-    It is one-dimensional if a row is not a list; the caller refuses such an array.
+    If a row is not a list, the array is one-dimensional, and the caller refuses it.
     """
     if not all(issubclass(type(row), (list, tuple, np.ndarray)) for row in rows):
         return np.empty(len(rows), object)

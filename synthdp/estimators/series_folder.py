@@ -203,9 +203,9 @@ class SeriesFolder:
 
 
 def _holds_others(path: Path) -> bool:
-    """Return whether a path holds other files than the temporary ones of a series whose start was interrupted.
+    """Return whether a path holds other files than temporary files of an interrupted start of a series.
 
-    Such a start can be repeated; a folder of other files is refused.
+    An interrupted start can be repeated; a folder of other files is refused.
     """
     left_over = tuple(f".{kind}.json." for kind in KINDS)  # of a file that was to be moved to its place
     return path.exists() and (path.is_file() or any(not one.name.startswith(left_over) for one in path.iterdir()))

@@ -38,9 +38,9 @@ ONE_CLASS = (
 
 
 def _estimator_has(name: str) -> Any:
-    """Return a check of whether the inner estimator has a method.
+    """Return a function of a `TrainOnSynthetic`: whether its inner estimator has the method ``name``.
 
-    Scikit-learn then shows or hides the same method here.
+    Scikit-learn shows or hides the method of `TrainOnSynthetic` by this function.
     """
 
     def check(self: TrainOnSynthetic) -> bool:

@@ -26,7 +26,7 @@ from synthdp.tables.resolve import infer_schema, source_of
 from synthdp.tables.source import Source
 
 SHOWN_LEVELS = 8
-"""Levels that a picture shows at most; the key counts the others.  A safety limit of space."""
+"""Levels that a picture shows, at most; the key has the number of further levels.  A safety limit of space."""
 
 TIME_BINS = 32
 """Bars of a histogram of times.  More would show noise as spikes; fewer hide seasons.  A convention."""
@@ -141,7 +141,7 @@ def _compared(real: Any, synthetic: Any, schema: Any) -> NonprivateComparison:
 
 
 def _read(table: Source, name: str, column: Column, who: str) -> list[RawColumn]:
-    """Return one column's raw values in blocks; raise DataError if the table lacks it or has no rows."""
+    """Return one column's raw values in blocks; raise DataError if the table lacks the column or rows."""
     if name not in table.names:
         raise DataError(f"column {name!r} is missing from the {who} table: add it, or name another column")
     blocks = [conform(column, block[name]) for block in table.blocks({name: column})]

@@ -89,10 +89,10 @@ _NUMBER = re.compile(
     r"[-+\u2212]?\s*(?P<before>[^\d+\-\u2212<>\u2264\u2265]*?)\s*[-+\u2212]?"
     r"(?P<number>\d(?:[\d.,'\u2019 \u00a0\u202f]*\d)?)(?P<after>[^\d]*)"
 )
-"""A number in a text, with the texts before and after it."""
+"""A regular expression of a number in a text, with the texts before and after the number: a currency or a unit."""
 
 _LIMIT = re.compile(r"(?P<side>[<>\u2264\u2265])=?\s*(?P<number>.*\d.*)")
-"""A limit of detection: a number behind a sign such as "<"."""
+"""A regular expression of a limit of detection: a number behind a sign such as "<"."""
 
 _BLANKS = {
     "before": re.compile(r"[^\d\s+-][ \u00a0\u202f]+\d"), "after": re.compile(r"\d[ \u00a0\u202f]+[^\d\s]"),
@@ -154,7 +154,7 @@ def times_as_numbers(counts: Mapping[Any, int]) -> Column | None:
 
 
 def _clocks_as_numbers(rows: Mapping[int, int]) -> Column | None:
-    """Return the kind of a column of times of day if nearly all whole numbers are such, as 5 and 1745, else ``None``.
+    """Return the kind of a column of times of day if nearly all numbers are times such as 5 and 1745; else ``None``.
 
     The numbers need half of the hours of a day, the minute 0 and one of the last five minutes.  Numbers of weeks or months
     lack these.

@@ -31,11 +31,11 @@ ACCIDENT = 1e-3
 proposes the step.  More would propose steps by accident; less overlooks steps of few numbers.  A tolerance."""
 
 ODD_ONES = 0.01
-"""Fraction of the different numbers that may have more decimals than the rest.  A release rounds them like the rest.
+"""Fraction of the different numbers that may have more decimals than all others; a release rounds such numbers.
 More would round away real digits; less lets a few typing errors refine the grid.  A tolerance."""
 
 ODD_ROWS, PLACES = 0.05, 100
-"""Fraction of the rows whose numbers may have more decimals than the rest, if rounding them loses hardly anything.
+"""Fraction of the rows whose numbers may have more decimals than all others, if rounding loses hardly anything.
 
 At least `PLACES` rounding steps must lie between the quartiles of these numbers.  At least half of the different
 numbers must need no more decimals.  Tolerances.
@@ -116,10 +116,10 @@ def exact_lattice(largest: float) -> Lattice | None:
 
 
 def _hardly_lose(values: FloatArray, rows: FloatArray, odd: BoolArray, decimals: int) -> bool:
-    """Return whether rounding the odd numbers to ``decimals`` decimals, as the rest have, loses hardly anything.
+    """Return whether rounding the odd numbers to ``decimals`` decimals, as all others have, loses hardly anything.
 
-    It does if at most half of the different numbers and 5 % of the rows are odd, and their quartiles lie many steps
-    apart.
+    The answer is True if at most half of the different numbers and 5 % of the rows (`ODD_ROWS`) are odd, and the odd
+    numbers' quartiles lie at least `PLACES` steps apart.
     """
     if odd.mean() > 1 / 2 or rows[odd].sum() > ODD_ROWS * rows.sum():
         return False
@@ -163,8 +163,8 @@ def _of_round_numbers(values: FloatArray) -> Lattice:
 def _stepped(values: FloatArray, decimals: int, *, often: bool) -> Lattice:
     """Return the widest lattice of numbers that all have at most ``decimals`` decimals.
 
-    It is a step, with or without offset, or all numbers of these decimals.  A step must be no accident, see `ACCIDENT`.
-    With ``often``, a step without an empty place between the numbers is taken too.
+    The lattice has a step, with or without offset, or holds all numbers of these decimals.  A step must be no accident,
+    see `ACCIDENT`.  With ``often``, a step without an empty place between the numbers is taken too.
     """
     whole = [int(one) for one in np.unique(np.rint(values * 10.0**decimals))]
     telling = sum(one % 10 != 0 for one in whole) if decimals else len(whole)

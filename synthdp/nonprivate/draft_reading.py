@@ -238,9 +238,9 @@ class Seen:
         return self.frequent(SHARED)
 
     def frequent(self, least: float) -> list[Any]:
-        """Return the values that at least ``least`` rows have, the most frequent first, and equally frequent ones in order.
+        """Return the values that at least ``least`` rows have, the most frequent first.
 
-        So the order of the rows changes nothing.
+        Equally frequent values are sorted, so that the order of the rows changes nothing.
         """
         found = [value for value, count in self.counts.items() if count >= least]
         return sorted(found, key=lambda value: (-self.counts[value], *order_of(value)))
@@ -392,7 +392,7 @@ def _is_number(word: str) -> bool:
 def csv_of(source: Source, missing: Collection[str] | None) -> CsvFormat | None:
     """Return the format by which a draft and a release read a file of texts; ``None`` for a table that has types.
 
-    Its texts for missing values are the given ones; for ``None`` the texts of the source, or the usual ones.
+    The format's texts for missing values are ``missing``; for ``None``, the source's texts or else `USUAL_MISSING`.
     """
     if not isinstance(source, TextSource):
         return None

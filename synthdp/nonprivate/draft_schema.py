@@ -64,10 +64,10 @@ convention."""
 _NAMES_ROWS = re.compile(
     r"(^|[_\W])(id|uid|uuid|guid|key|nr|no|number|code|ssn|mrn)($|[_\W])|[a-z](ID|Id)$", re.IGNORECASE
 )
-"""Column names that suggest an identifier of rows or persons."""
+"""A regular expression of column names that suggest an identifier of rows or persons."""
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
-"""A UUID, as databases write it."""
+"""A regular expression of a UUID; a draft takes a column of UUIDs for an identifier."""
 
 _UUIDS = r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-8[0-9a-f]{3}-[0-9a-f]{12}"
 """Pattern of the labels that stand for UUIDs, because a database's column of UUIDs takes no other text."""
@@ -77,7 +77,7 @@ _NAMES_CODES = re.compile(
     r"|[a-z](Code|Cd|Zip)$",
     re.IGNORECASE,
 )
-"""Column names that suggest codes, such as postcodes, whose sums and means have no meaning."""
+"""A regular expression of column names that suggest codes, such as postcodes, whose sums and means have no meaning."""
 
 _OTHERS = ("other", "other values", *(f"other values {number}" for number in range(2, 1000)))
 """Labels for all other values, in order; a draft takes the first that is no level."""
@@ -175,7 +175,7 @@ OF_ROUNDED = (
     " In {share} of the rows a number has more digits or lies between these steps, and is rounded to these. If such "
     "numbers were measured, and are not what a computation left, put in the decimals or the step that they need."
 )
-"""Addition to the comment on numbers where a few rows have more decimals than the rest, or lie between its steps."""
+"""Addition to the comment on numbers where a few rows have more decimals than all others, or lie between the steps."""
 
 OF_FEW = (
     "These few numbers are all that occur in this table: as levels in their order, no other number is released. A list that "
@@ -425,8 +425,8 @@ def _settings(name: str, kind: Column, seen: Seen) -> Entry:
 def _levels(seen: Seen, order: Sequence[Any] = ()) -> Entry:
     """Return the settings of a column of levels; rare levels become "other" if most rows have a frequent level.
 
-    If not, or if the rare levels are not all texts, ``levels`` is None: a release then discovers frequent levels.  The
-    levels of a type that lists them in ``order`` keep it, and the rare ones are left out.
+    Otherwise, or if not all levels are texts, ``levels`` is None: a release then discovers frequent levels.  Levels of
+    a type with an ``order`` keep the order, and rare levels are left out.
     """
     levels = sorted(seen.shared, key=order.index if order else order_of)
     rare = len(seen.counts) - len(levels)

@@ -27,7 +27,7 @@ time."""
 
 SMOOTH, SHARP = (2.0, 4.0, 6.0, 8.0, 10.0), (0.5, 1.0)
 """Standard deviations of the Gaussian kernels of smooth and of sharper queries, on columns scaled to [-1, 1].  Wide
-kernels see the rough shape of a table, narrow ones its details.  A convention."""
+kernels see the rough shape of a table, narrow kernels its details.  A convention."""
 
 MOST_LEVELS = 255
 """Largest number of levels that the boosting library, scikit-learn, accepts in a categorical column.  A column with
@@ -129,7 +129,7 @@ def kernel_error(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema, *,
 
 
 def correlation_error(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema) -> float:
-    """Return the mean absolute difference of the pairwise correlations of the numeric columns.
+    """Return the mean absolute difference of the pairwise correlations of the numeric columns, 0 to 2.
 
     An undefined correlation, of a constant column, counts 0.
     """
@@ -142,7 +142,7 @@ def correlation_error(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schem
 def boosting_auc(train: pd.DataFrame, test: pd.DataFrame, schema: Schema, target: str) -> float:
     """Return the AUC on the rows ``test`` of gradient boosting trained on ``train``.
 
-    With more than two classes it is the mean over classes of the AUC of one class against the others.  It is .5 if
+    With more than two classes, the AUC is the mean over classes of one class against all others.  The AUC is .5 if
     ``train`` has a single class, or if ``test`` has rows of one class only or none of a learned class.
     """
     from sklearn.ensemble import HistGradientBoostingClassifier
@@ -242,7 +242,7 @@ def _steps(ticks: AnyArray, column: Column) -> tuple[FloatArray, float, float]:
 
 
 def _some_rows(x: FloatArray) -> FloatArray:
-    """Return at most `KERNEL_ROWS` rows, a seeded random choice, so that kernels take seconds."""
+    """Return at most `KERNEL_ROWS` rows of an array (n, columns), a seeded random choice, so that kernels take seconds."""
     return x if len(x) <= KERNEL_ROWS else x[generator(2).choice(len(x), KERNEL_ROWS, replace=False)]
 
 

@@ -33,7 +33,7 @@ TYPES = {**MEASURED, **LABELLED}
 """The page's names for all types that a person can choose."""
 
 _DATE = re.compile(r"(\d{1,2})([./])(\d{1,2})\2(\d{4})(.*)")
-"""A date in digits with the day or the month first: its parts and the rest of the text."""
+"""A regular expression of a date in digits with the day or the month first: its parts and the rest of the text."""
 
 _GROUPED = re.compile(r"[+-]?[1-9][0-9]{0,2}([,.' ])[0-9]{3}(?:\1[0-9]{3})*")
 """A whole number with its digits in groups of three, and the sign between the groups.  The sign is dropped where it

@@ -93,7 +93,7 @@ class Job:
 
     @property
     def seconds(self) -> int:
-        """Running time so far, or in all, in seconds."""
+        """Running time in seconds: so far, or of the whole job after its end."""
         return round((self.ended or time.monotonic()) - self.begun)
 
     async def follow(self, request: dict[str, Any]) -> None:

@@ -371,7 +371,7 @@ def _of_the_board(folder: Path) -> dict[str, Path]:
 def _zipped(paths: dict[str, Path]) -> Any:
     """Return an open file with a ZIP archive of the given files, which the reader must close.
 
-    Up to 32 MB of it stay in memory, the rest is in a temporary file.
+    An archive of up to 32 MB stays in memory, a larger one is a temporary file.
     """
     file = tempfile.SpooledTemporaryFile(32 * 2**20)  # noqa: SIM115 - who reads it closes it
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:

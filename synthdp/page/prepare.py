@@ -172,8 +172,8 @@ async def protect(site: Site, request: Request) -> Response:
 def _whose(site: Site, same: str) -> str:
     """Return the name of the people that a form selects; ``same`` is a position in `_earlier`, "new", or "" for nothing.
 
-    Otherwise than for a position, the table keeps its people if no other table or ledger entry has them; for "" also if
-    their budget was spent on this table.  A new name is the table's own, with a number if the name is taken.  Raise
+    For "new" and "", the table keeps its people if no other table or ledger entry has them; for "" also if their budget
+    was spent on this table.  A new name is the table's own, with a number if the name is taken.  Raise
     DataError for "" if there are earlier people.
     """
     earlier, project = _earlier(site), site.project
@@ -281,7 +281,7 @@ async def sheet(site: Site, request: Request) -> Response:
 def _price(state: dict[str, Any]) -> str:
     """Return the plan's sentence on the price of undeclared columns at epsilon 1, as a reason to declare them.
 
-    It is "" without a plan or without undeclared columns.
+    Return "" without a plan or without undeclared columns.
     """
     for one in (state["plan"] or {}).get("plans", []):
         if one["epsilon"] == 1 and one["like_epsilon"] is not None:

@@ -38,7 +38,7 @@ delta, the neighbours, and the number of rows that plans assume; these are its d
 
 LEAST_ALIKE = 0.5
 """Fraction of common column names from which two tables probably have the same people, see `Project.alike`.  The page
-then proposes these people, and the user decides: less proposes wrong ones, more overlooks a shared budget.  Not
+then proposes these people, and the user decides: less proposes wrong people, more overlooks a shared budget.  Not
 measured."""
 
 UNPROTECTED = (

@@ -215,9 +215,9 @@ def _for_the_board(release: Any, table: Path, rows: int, about: dict[str, str], 
 
 
 def _judged(release: Any) -> Request:
-    """Return "verdicts", [column, word, sentence] each, and "relations", two columns and a sentence each, of a release.
+    """Return the "verdicts" on a release's columns, and its significant "relations", as texts that the page shows.
 
-    The relations are the significant ones; all are texts, which the page shows.
+    A verdict is [column, word, sentence], a relation [column, column, sentence].
     """
     from synthdp.report.verdicts import judged
 

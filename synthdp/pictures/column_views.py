@@ -253,7 +253,8 @@ LISTED_LEVELS = 50
 reads.  A convention."""
 
 LEAST_TOLD = 0.05
-"""Smallest percentage of missing values that a summary mentions.  Smaller ones would read "< 0.1 %".  A convention."""
+"""Smallest percentage of missing values that a summary mentions.  A smaller percentage would read "< 0.1 %".  A
+convention."""
 NOTHING = Bar("", 0.0)
 """A bar without rows, for an empty bin.  A convention."""
 
@@ -282,7 +283,7 @@ def column_view(model: SyntheticModel, measurements: tuple[Measurements, ...], n
     Raises
     ------
     ParameterError
-        If it is an identifier, or does not exist.
+        If the column is an identifier, or does not exist.
     """
     if is_computed(model.schema, name):
         return _computed(model, name, derived_values(model, drawn_indices(model))[name])

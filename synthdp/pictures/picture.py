@@ -243,7 +243,7 @@ def _levels(top: float) -> list[float]:
 
 
 def _placed(x: float, text: str) -> tuple[str, str]:
-    """Return the SVG text anchor that keeps a mark's text inside the picture, and the text."""
+    """Return (SVG text anchor, text) of a mark at ``x``, in SVG units: the anchor keeps the text inside the picture."""
     half = width_of(text) / 2
     return ("end" if x + half > WIDTH - 2 else "start" if x - half < 2 else "middle"), text
 

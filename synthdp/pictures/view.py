@@ -280,7 +280,7 @@ def _text(time: str, *, clock: bool) -> str:
 def _lengths(low: int, high: int) -> list[tuple[int, str]]:
     """Return (microseconds, text) of the marks of an axis of durations, all within the range.
 
-    Their unit is the longest that fits twice into the range.
+    The unit of the marks is the longest that fits twice into the range.
     """
     name, size = next((one for one in _LENGTHS if (high - low) / one[1] >= 2), _LENGTHS[-1])
     step = round_step(max((high - low) / size, 1.0) / TIME_MARKS)

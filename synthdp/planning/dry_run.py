@@ -346,7 +346,7 @@ def _best_unbiased(schema: Schema, loss: PrivacyLoss, adjacency: Adjacency, *, r
 def _coded_anew(drawn: dict[str, GridIndices], found: Schema, schema: Schema) -> dict[str, GridIndices]:
     """Return rows drawn under a discovered schema as grid points, (rows,) by column, of the schema of the simulation.
 
-    Both sides can then be compared.
+    The drawn rows can then be compared with the simulated rows.
     """
     rows = TableFormat.default(found).build(found, {name: decode(c, drawn[name]) for name, c in found.items()})
     (block,) = FrameSource(rows).blocks({name: schema[name] for name in found})
@@ -432,7 +432,7 @@ class _Clock:
         self.enter(progress.stage)
 
     def enter(self, stage: str) -> None:
-        """Record that a stage begins now, in CPU seconds."""
+        """Record that a stage begins now, in CPU seconds, for the plan's run times by stage."""
         self.begun.append((stage, time.process_time()))
 
     def stages(self) -> dict[str, float]:

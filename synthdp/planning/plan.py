@@ -33,15 +33,15 @@ USUAL = 1.0
 """Epsilon that is recommended if no epsilon is accurate enough, from docs/how-to/choose-epsilon.md.  A convention."""
 
 HARDEST = 5
-"""Number of columns that the text of a plan lists, those with the largest errors.  More would make the text long.  A
+"""Number of columns, with the largest errors, that the text of a plan lists.  More would make the text long.  A
 convention."""
 
 TRADE_OFF = "Expected error, of 100 rows, against epsilon; dashed: columns without relations"
 """Title of the picture that compares several plans."""
 
 MOST_DRAWN = 20
-"""Most columns in the picture of a plan, those with the largest errors.  More would make the picture longer than a
-page.  A convention."""
+"""Most columns in the picture of a plan, which shows the columns with the largest errors.  More would make the picture
+longer than a page.  A convention."""
 
 USEFUL = 0.97
 """Fraction of the error of independent columns above which a release is taken to learn no relations.  Less would also

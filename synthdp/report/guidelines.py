@@ -189,7 +189,7 @@ LABEL_SCHEMA = "privacy-label.schema.json"
 
 @cache
 def label_schema() -> str:
-    """Return the JSON Schema of a privacy label as text.  It is synthdp's own, because arXiv 2507.15997 has none."""
+    """Return synthdp's own JSON Schema of a privacy label, as text, because arXiv 2507.15997 has no such schema."""
     return (files("synthdp.report") / LABEL_SCHEMA).read_text(encoding="utf-8")
 
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from synthdp.answers.over_time import OverTime
 
 SHOWN_ROWS = 8
-"""Synthetic rows that the page shows.  They show what rows look like; more would push the results down.  A
+"""Synthetic rows that the page shows, as examples of what rows look like.  More would push the results down.  A
 convention."""
 
 MOST_COLUMNS = 60
@@ -276,7 +276,7 @@ def _pairs(
 
 
 def _of_listed(matrix: FloatArray, pairs: Sequence[tuple[int, int]]) -> FloatArray:
-    """Return a matrix of associations with ``nan``, which a heat map leaves blank, outside the given pairs."""
+    """Return a (k, k) matrix of associations with ``nan``, which a heat map leaves blank, outside the given pairs."""
     found = np.full(matrix.shape, np.nan)
     for i, j in pairs:
         found[i, j] = found[j, i] = matrix[i, j]

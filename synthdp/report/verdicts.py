@@ -100,7 +100,7 @@ def judged(release: Release[SyntheticModel]) -> tuple[list[ColumnVerdict], list[
 
 
 def in_lines(verdicts: Sequence[ColumnVerdict]) -> list[str]:
-    """Return a line of text for each verdict that occurs, with the names of its columns, the poor ones first.
+    """Return a line of text for each verdict that occurs, with the names of its columns; poor columns first.
 
     Poor columns have their reasons; at most `SHOWN` columns are named in a line.
     """

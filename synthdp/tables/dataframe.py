@@ -299,7 +299,7 @@ def _kind_named(name: str) -> Column | None:
 def _kind_of(dtype: Any, *, nullable: bool) -> Column:
     """Return the incomplete column declaration that a narwhals dtype suggests.
 
-    It is a categorical column with "other" for any type that is not a number, truth value or time.
+    Types other than numbers, truth values and times give a categorical column with "other".
     """
     if dtype.is_integer():
         return Integer(nullable=nullable)

@@ -25,13 +25,13 @@ from synthdp.tables.refusals import instead_of
 from synthdp.tables.source import ArrowTyped, Source
 
 LARGEST_REAL = 1e300
-"""Largest absolute bound of a column of sums while sums are converted to their output type, so that sums are rounded
-and never clipped.  A safety limit: near the largest float, 1.8e308."""
+"""Largest absolute bound of a column of sums or survey weights while these get their output type, so that they are
+rounded and never clipped.  A safety limit: near the largest float, 1.8e308."""
 
 
 PROBED_KEYS = (1, 2, 2**31 - 2, 2**31 - 1)
 """Keys by which a type is tested: a type for synthetic keys must keep all four different.  The first two fail for
-booleans, the last two for types of less than 32 bits.  A convention."""
+booleans, the last two for integers of less than 32 bits and floats of 32 bits.  A convention."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

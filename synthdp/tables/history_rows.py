@@ -15,10 +15,10 @@ from synthdp.schema.database import DatabaseSchema, database_schema_given
 def with_history(tables: Mapping[str, Any], schema: Any) -> pd.DataFrame:
     """Return one row for each person: the root table's columns, and the columns of each child row, in order.
 
-    Models that take feature vectors can then be trained on it.  It is a pandas table, NOT private if the tables are
-    not.  Columns are named ``table[1].column``, ``table[2].column``, ...; columns of a row that a person does not have
-    are missing.  ``table.rows`` is the number of rows.  The key is the index.  Without a key of persons, the root table
-    is returned unchanged.
+    Models that take feature vectors can then be trained on it.  The result is a pandas DataFrame, NOT private if the
+    tables are not.  Columns are named ``table[1].column``, ``table[2].column``, ...; columns of a row that a person
+    does not have are missing.  ``table.rows`` is the number of rows.  The key is the index.  Without a key of persons,
+    the root table is returned unchanged.
 
     Parameters
     ----------

@@ -83,7 +83,7 @@ def check_key_types(schema: DatabaseSchema, sources: Mapping[str, Source]) -> No
     Raises
     ------
     DataError
-        Naming the tables and the key.
+        With the names of the tables and of the key.
     """
     for relation in schema.relations:
         for key in schema.keys_of(relation.child):

@@ -65,7 +65,7 @@ def written_numbers(raw: Numbers, column: Column) -> RawColumn:
 
 
 def truth_values(flags: IntArray, missing: BoolArray | None, column: Column) -> RawColumn:
-    """Return truth values, given as 0 and 1, as labels or as numbers, whichever the declared column needs."""
+    """Return truth values, given as 0 and 1, (rows,), as labels or numbers, whichever the declared column needs."""
     if column.labelled:
         return declared(Labels([False, True], flags if missing is None else np.where(missing, -1, flags)), column)
     return Numbers(flags, missing)
@@ -152,7 +152,8 @@ def _as_written(labels: Labels, column: Column) -> Labels:
 def _cells_of(column: Column, usual: Callable[[Any], int | None]) -> Callable[[Any], int | None]:
     """Return a function that reads a cell of a column of times, by its declared text format or else by ``usual``.
 
-    With a format a whole number is read as its digits, such as 20260131.
+    With a format, a whole number is read as its digits, such as 20260131.  The function returns microseconds, or
+    ``None`` for an unreadable cell.
     """
     form = column.cells
     if form is None:

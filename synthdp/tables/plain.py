@@ -52,7 +52,7 @@ class Opaque:
 
 
 def labels_of_objects(values: Iterable[object]) -> Labels:
-    """Return cells of any type as labels: the distinct values, and each row's index among them, -1 where missing.
+    """Return cells of any type as labels: distinct values, and each row's index among them, (rows,), -1 where missing.
 
     Values of different types are different labels, even where Python has 1 == True.
     """
@@ -74,7 +74,7 @@ def labels_of_objects(values: Iterable[object]) -> Labels:
 
 
 def labels_of_texts(cells: list[Any]) -> Labels:
-    """Return texts, or ``None`` where missing, as labels: the distinct texts, and each row's index among them or -1.
+    """Return texts, or ``None`` where missing, as labels: distinct texts, and each row's index among them or -1, (rows,).
 
     A dict finds them, since pandas confuses a lone surrogate with the text of its `repr`.
     """

@@ -199,7 +199,7 @@ def _said(error: BaseException, otherwise: str, states: Mapping[str, str] = _STA
 def _is_lost(error: BaseException) -> bool:
     """Return whether an error without an SQLSTATE means a lost connection, by its class and number.
 
-    Its words are not examined, because they may quote private values.
+    The error's text is not examined, because it may quote private values.
     """
     original = getattr(error, "orig", None) or error
     library = type(original).__module__.split(".")[0]

@@ -210,7 +210,7 @@ class SummingSource(Source, Protocol):
     def sums(
         self, statistic: Statistic, schema: Schema, *, unit: str | None = None, bound: Bound | None = None
     ) -> Totals | None:
-        """Return a statistic's exact integer sums over all rows, or ``None`` if they must be computed from blocks here.
+        """Return a statistic's exact integer sums over all rows, (k,); ``None`` if sums must be computed here from blocks.
 
         Parameters
         ----------

@@ -182,7 +182,7 @@ def _is_binary(kind: Any) -> bool:
 
 
 def _texts(series: Any) -> Labels:
-    """Return texts or bytes as labels: the distinct values, and each row's index among them.
+    """Return texts or bytes as labels: the distinct values, and each row's index among them, (rows,).
 
     Labels are compared as bytes, because Arrow does not check that a text is valid UTF-8.
     """
@@ -239,7 +239,7 @@ def _micros_of_interval(value: Any) -> int:
 def _flags(series: Any, column: Column) -> RawColumn:
     """Return truth values as labels or as the numbers 0 and 1, whichever the declared column needs.
 
-    All are missing in a column of times.
+    All values become missing in a column of times.
     """
     if column.temporal:
         return all_missing(len(series))
@@ -278,7 +278,7 @@ def _plain_numbers(series: Any, column: Column) -> RawColumn:
 def _ticks(series: Any, column: Column) -> RawColumn:
     """Return dates, moments, times or durations as microseconds, or unchanged as labels in a column that names persons.
 
-    All are missing in a column of numbers or of another kind of time.
+    All values become missing in a column of numbers or of another kind of time.
     """
     kind = series.type
     wanted = "length" if pa.types.is_duration(kind) else "clock" if pa.types.is_time(kind) else "moment"

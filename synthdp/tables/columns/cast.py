@@ -73,7 +73,7 @@ def levels_as_bool(levels: Sequence[Level]) -> list[bool]:
 
 
 def _number(level: Level) -> float | int:
-    """Return a level as a number ("true" and "false" as 1 and 0); raise FormatError for any other text."""
+    """Return a level as a number ("true" and "false" as 1 and 0); raise FormatError for any other word."""
     if not isinstance(level, str):
         return level
     words = {"true": 1, "false": 0}
@@ -274,7 +274,7 @@ def _digits(column: Column, raw: Numbers, last: int) -> list[str | None]:
 
 
 def bounds(column: Column | None) -> tuple[float, float]:
-    """Return a number column's declared bounds, to round inside them; infinite ones for labels, times and ``None``."""
+    """Return a number column's declared bounds, to round inside them; (-inf, inf) for labels, times and ``None``."""
     if column is None or column.quantity != "number":
         return -np.inf, np.inf
     lower, upper = bounds_of(column)

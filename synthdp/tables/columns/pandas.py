@@ -29,7 +29,7 @@ from synthdp.tables.plain import labels_of_objects
 from synthdp.tables.refusals import instead_of
 
 _CATEGORY = re.compile(r"category\[(?P<levels>.*?)(?P<ordered>, ordered)?\]")
-"""A regular expression of the public name of a categorical type, by which `array` makes such a column again."""
+"""A regular expression of the public name of a categorical type, by which `array` makes a released column categorical."""
 
 _STRING = re.compile(r"(?P<name>str|string)\((?P<storage>\w+)\)")
 """A regular expression of the public name of a text type, from which `dtype_named` makes the dtype."""

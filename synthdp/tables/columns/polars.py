@@ -129,7 +129,7 @@ def frame(arrays: Mapping[str, pl.Series]) -> pl.DataFrame:
 
 
 def _labels_of(series: pl.Series) -> Labels:
-    """Return texts or bytes as labels.
+    """Return texts or bytes as labels: the distinct values, and each row's index among them, (rows,).
 
     Labels are compared as bytes, because texts that came from Arrow may not be valid UTF-8.
     """
@@ -159,7 +159,7 @@ def _missing(series: pl.Series) -> Any:
 def _flags(series: pl.Series, column: Column) -> RawColumn:
     """Return truth values as labels or as the numbers 0 and 1, whichever the declared column needs.
 
-    All are missing in a column of times.
+    All values become missing in a column of times.
     """
     if column.temporal:
         return all_missing(len(series))
@@ -200,7 +200,7 @@ def _plain_numbers(series: pl.Series, column: Column) -> RawColumn:
 def _ticks(series: pl.Series, column: Column) -> RawColumn:
     """Return dates, moments, times or durations as microseconds, or unchanged as labels in a column that names persons.
 
-    All are missing in a column of numbers or of another kind of time.
+    All values become missing in a column of numbers or of another kind of time.
     """
     wanted = _HELD[series.dtype.base_type()]
     if column.measured and column.quantity != wanted:

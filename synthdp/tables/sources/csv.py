@@ -148,7 +148,7 @@ class CsvSource:
     def with_missing(self, texts: Collection[str]) -> CsvSource:
         """Return a source in which more texts mean a missing value, except in columns that identify rows or persons.
 
-        Otherwise, each row of a person with such an identifier would be a privacy unit of its own.
+        Each row of a person whose identifier became missing would be a privacy unit of its own.
         """
         other = copy(self)
         other._spelled = self._spelled | set(texts)  # noqa: SLF001 - a copy of itself
@@ -257,7 +257,7 @@ def write_csv(table: object, path: str | PathLike[str], *, escape_formulas: bool
     Raises
     ------
     DataError
-        If it is not a dataframe.
+        If ``table`` is not a dataframe.
     FormatError
         If the file cannot be written.
 
@@ -311,7 +311,7 @@ class _Rows:
         self._file = file
 
     def write(self, row: str) -> int:
-        """Write one row to the file, with a line feed in place of the writer's two end characters."""
+        """Write a row that ends in CR LF, as Python's CSV writer ends it, with LF alone; return the number of characters."""
         return self._file.write(row[:-2] + "\n")
 
 

@@ -87,7 +87,7 @@ def records_of(lines: Iterator[str], delimiter: str) -> Iterator[list[str]]:
 def _kept_bytes(error: UnicodeError) -> tuple[str, int]:
     """Return undecodable bytes as lone surrogates, which no text has, so that different bytes stay different.
 
-    It is a codec error handler: the result is the replacement text and the position to go on from.
+    The function is a codec error handler: the result is the replacement text and the position to go on from.
     """
     if not isinstance(error, UnicodeDecodeError):
         raise error
@@ -249,7 +249,7 @@ def _batches(records: Iterator[list[str]], rows: int, batch_rows: int) -> Iterat
 def _level_texts(column: Column) -> frozenset[str]:
     """Return the texts that are values of a column even if they usually mean a missing value.
 
-    These are its levels, or with a declared text format the format's words; none in any other column.
+    The texts are the column's levels, or with a declared text format the format's words; none in any other column.
     """
     if column.cells is not None:
         return column.cells.words

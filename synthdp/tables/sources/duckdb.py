@@ -236,8 +236,8 @@ def _moment_of_date(value: str) -> str:
 def _level_cell(axis: Axis, value: str, literals: Mapping[Any, str]) -> str:
     """Return SQL for the bin of a value among a column's levels.
 
-    Missing values have their own bin if the column may have some; other values, and else missing ones, are out of
-    domain or in "other".  ``literals`` has the SQL of each level, in the column's order.
+    Missing values of a nullable column have their own bin.  Values that are no level, and missing values of any other
+    column, are in the bin "other" or "out of domain".  ``literals`` has the SQL of each level, in the column's order.
     """
     grid = axis.grid
     null, other = _cell_of(axis, grid.other if grid.null is None else grid.null), _cell_of(axis, grid.other)

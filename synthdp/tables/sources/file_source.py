@@ -46,7 +46,7 @@ def source_at(path: str | PathLike[str], *, csv: CsvFormat = UNKNOWN, sheet: str
     path
         The file.
     csv
-        Known format of a file of texts; the rest is detected from its first line.
+        Known settings of a file of texts; other settings are detected from its first line.
     sheet
         The name of an Excel file's sheet; ``None`` for its first one.
 
@@ -92,7 +92,7 @@ def document_text(path: Path, source: str, encoding: str = "utf-8-sig") -> str:
     Raises
     ------
     FormatError
-        If it cannot be read.
+        If the document cannot be read.
     """
     with (
         instead_of(
@@ -117,7 +117,7 @@ def document_lines(path: Path, source: str, told: CsvFormat) -> list[list[str]]:
     Raises
     ------
     FormatError
-        If it cannot be read.
+        If the document cannot be read.
     """
     found = detected(path, told)
     text = document_text(path, source, told.encoding or "utf-8-sig")

@@ -69,7 +69,7 @@ class ParquetSource:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Column names in order, those from partition folders last."""
+        """Column names in order; columns of partition folders come last."""
         return tuple(self._schema.names)
 
     @property
@@ -146,7 +146,10 @@ class ParquetSource:
 
 
 def _found(paths: Paths) -> list[tuple[Path, dict[str, str | None]]]:
-    """Return the sorted files that some paths or patterns stand for, each with its partition columns' values."""
+    """Return the sorted files that some paths or patterns stand for, each with its partition columns' values.
+
+    A value is ``None`` where the folder name stands for a missing value.
+    """
     files: list[tuple[Path, dict[str, str | None]]] = []
     places = [paths] if isinstance(paths, (str, PathLike)) else list(paths)
     for path in places:
@@ -194,7 +197,7 @@ def _is_data(file: Path, folder: Path) -> bool:
 
 
 def _partition(folders: Sequence[str]) -> dict[str, str | None]:
-    """Return the partition columns and values in folder names, such as ``year=2024``."""
+    """Return the values of partition columns in folder names such as ``year=2024``; ``None`` for Hive's missing value."""
     pairs = [part.split("=", 1) for part in folders if "=" in part]
     return {name: None if value == "__HIVE_DEFAULT_PARTITION__" else value for name, value in pairs}
 
@@ -246,7 +249,7 @@ def _schema(file: Path) -> Any:
 def _batches(file: Path, names: Sequence[str], expected: Any) -> Iterator[Any]:
     """Yield the record batches of one file, with the columns ``names``.
 
-    Its schema is compared with the ``expected`` one again, because the file may have been replaced.
+    The file's schema is compared with the ``expected`` schema again, because the file may have been replaced.
     """
     with _reading(file):
         found = _schema(file)

@@ -113,9 +113,9 @@ class SparkSource:
     def sums(
         self, statistic: Statistic, schema: Schema, *, unit: str | None = None, bound: Bound | None = None
     ) -> Totals:
-        """Return a statistic's exact integer sums over all rows, computed and added on the executors.
+        """Return a statistic's exact integer sums over all rows, (k,), computed and added on the executors.
 
-        So no private row comes to the driver.  If a ``unit`` column is given, ``bound`` keeps some rows of each unit.
+        The driver gets the sums and no private row.  If a ``unit`` column is given, ``bound`` keeps some rows of each unit.
         """
         with _asking(), _own_python(self._table.sparkSession), _compiled(self._table.sparkSession):
             encoded, parts = self._encode(schema, unit, bound)
@@ -205,7 +205,7 @@ def sample_on_spark(
     partitions
         Parts of nearly equal size.
     random_state
-        Seed of the sampling; with the same partitions the rows are the same.
+        Seed of the sampling; equal seeds and equal ``partitions`` give equal rows.
 
     Raises
     ------
@@ -411,7 +411,7 @@ def _grid_indices(batch: Any, names: Sequence[str]) -> dict[str, AnyArray]:
 
 
 def _no_rows(schema: Schema) -> dict[str, AnyArray]:
-    """Return empty grid indices for each column: the sums of a table without rows are still defined."""
+    """Return empty grid indices, (0,), for each column: the sums of a table without rows are still defined."""
     return {name: np.zeros(0, np.uint8) for name in schema}
 
 

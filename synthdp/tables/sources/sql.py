@@ -231,9 +231,9 @@ class SqlSource:
     def sums(
         self, statistic: Statistic, schema: Schema, *, unit: str | None = None, bound: Bound | None = None
     ) -> Totals | None:
-        """Return a statistic's exact sums counted in the database, if ``push="counts"``.
+        """Return a statistic's exact sums, (k,), counted in the database; ``None`` unless ``push="counts"``.
 
-        Else ``None``: rows are counted here.  See `SummingSource.sums`.
+        For ``None`` rows are counted here.  See `SummingSource.sums`.
         """
         if self._push != "counts":
             return None
@@ -271,7 +271,7 @@ class SqlSource:
         """Return a query of packed grid indices and values, each pack's columns, and the columns that come as values.
 
         Packs put the grid indices of several columns into one integer, which saves bytes.  Columns with ``stages`` are
-        packed; the others, and the ``extra`` ones, come as values.
+        packed; columns without stages, and the ``extra`` columns, come as values.
         """
         packs = packs_of(schema, [*stages])
         values = [name for name in [*schema, *extra] if name not in stages or name in extra]
@@ -286,10 +286,10 @@ class SqlSource:
     def _packed(
         self, schema: Schema, stages: Mapping[str, Stages], extra: Sequence[str]
     ) -> Iterator[tuple[list[GridIndices | RawColumn], dict[str, RawColumn]]]:
-        """Yield blocks of a schema's columns, and of the ``extra`` ones as raw values.
+        """Yield blocks: the columns of ``schema`` in order, and the ``extra`` columns as raw values by name.
 
-        Columns with ``stages`` are encoded by the database, which packs the grid indices of several into one integer to
-        send fewer bytes.  The others come as raw values.
+        Columns with ``stages`` come as (n,) grid indices: the database packs those of several columns into one integer,
+        to send fewer bytes.  Columns without stages come as raw values.
         """
         query, packs, values = self._packing(schema, stages, extra)
         asked = [WHOLE] * len(packs) + [self._asked_as(name, name in extra) for name in values]
@@ -314,7 +314,7 @@ class SqlSource:
     def _digest(self, unit: str) -> str | None:
         """Return SQL for the hash of a row's unit; ``None`` if it could differ from `Bounding.digests`.
 
-        Both must keep the same rows of a unit.
+        SQL and `Bounding` must keep equal rows of a unit.
         """
         return digest_of(self._columns[unit], quoted(unit, self._dialect), self._dialect)
 

@@ -34,8 +34,8 @@ _MOST_DIGITS = 2**50
 numerics that are cast to floats.  Beyond it floats may be one step off.  A safety limit."""
 
 _LEAST = 1e-290
-"""Smallest absolute value of a PostgreSQL numeric that is cast to a float unchanged.  Smaller numbers other than 0
-become this value, because their floats have fewer digits.  A safety limit."""
+"""Smallest absolute value of a PostgreSQL numeric that is cast to a float unchanged.  Smaller numbers whose
+float is not 0 become this value, because their floats have fewer digits.  A safety limit."""
 
 with localcontext(prec=800):
     _ZERO = Decimal(2) ** -1075
@@ -209,8 +209,8 @@ def _has_room(column: Column) -> bool:
 def _as_float(value: str) -> str:
     """Return SQL that clips a PostgreSQL numeric so that a cast to a float cannot over- or underflow; NaN becomes null.
 
-    Values beyond 2^53, and so beyond all bounds, become ±2^53.  Values near 0 become ±`_LEAST`, or 0 if a float's
-    text is "0.0" for them.
+    Values beyond 2^53, and so beyond all bounds, become ±2^53.  Values near 0 become ±`_LEAST`, or 0 where the
+    value's float is 0.
     """
     zero, least, most = (f"CAST('{one:f}' AS numeric)" for one in (_ZERO, Decimal(str(_LEAST)), Decimal(2**53)))
     return (
