@@ -277,7 +277,10 @@ class GLSEstimates:
         return column
 
     def has(self, clique: Clique) -> bool:
-        """Return whether the table of these columns was measured, inside a larger table or by all of its effects."""
+        """Return whether the table of these columns was measured, inside a larger table or by all of its effects.
+
+        Noisy counts then answer questions about these columns, without the model.
+        """
         return tuple(sorted(clique)) in self._had
 
     @cached_property
@@ -536,9 +539,10 @@ class ScreenedDistances:
 def screened(
     measurements: Sequence[Measurements], domain: Domain, measured: BoolArray, rows: float
 ) -> ScreenedDistances | None:
-    """Return the distances of column pairs from independence, from a release's noisy scores.
+    """Return the distances of column pairs from independence, as fractions of the rows, from a release's noisy scores.
 
-    Return None if the release scored no pairs.
+    Of a wide table's scores only the typical distance of unmeasured pairs is returned.  Return None if the release
+    scored no pairs.
 
     Chance and noise are subtracted from the scores.
 

@@ -345,7 +345,7 @@ class _Pass:
         """Return zeros, (2, rows), by name of each attribute whose mean rank over earlier rows a law depends on.
 
         They will hold the sum and the number of ranks over the earlier rows of the same parent.  A rank is the place of
-        a value in the order of the attribute, from 0 to `RANKS`.
+        a value in the order of the attribute, from 0 to `RANKS` - 1.
         """
         many = len(self.persons.tables[self.table])
         factors = (f for (i, _), one in self.model.conditionals.items() if i == self.table for f in one.factors)

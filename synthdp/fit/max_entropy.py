@@ -80,7 +80,10 @@ class Dual:
         return merged
 
     def calibrated(self, potentials: Mapping[Clique, FloatArray]) -> CalibratedTree:
-        """Compute all nodes' probabilities under finite ``potentials`` and the structural zeros, by message passing."""
+        """Compute all nodes' probabilities under finite ``potentials`` and the structural zeros, by message passing.
+
+        The gradient of the dual is made of them.
+        """
         return calibrate_tree(self.tree, self.masked(potentials))
 
     def value_and_gradient(self, potentials: Mapping[Clique, FloatArray]) -> tuple[float, list[FloatArray]]:
@@ -103,7 +106,10 @@ class Dual:
         return value, gradients
 
     def residual(self, gradients: Sequence[FloatArray]) -> float:
-        """Return the largest ‖gradient‖₁ of any table as a fraction of the total; 0 at the optimum."""
+        """Return the largest ‖gradient‖₁ of any table as a fraction of the total; 0 at the optimum.
+
+        The value is reported as the quality of the fit.
+        """
         return max((float(np.abs(g).sum()) for g in gradients), default=0.0) / self.total
 
 

@@ -20,7 +20,7 @@ SLOPE_ROWS = 8192
 """
 
 LONGEST = 3.0
-"""Largest change of a weight's logarithm in one step.  A numerical tolerance, so that no row dominates."""
+"""Largest change of a weight's logarithm in one step, a factor of 20.  A numerical tolerance, so that no row dominates."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -215,7 +215,7 @@ def in_domain_cells(table: NoisyTable, releasable: Sequence[BoolArray]) -> Noisy
 
 
 def all_cells(table: NoisyTable, releasable: Sequence[BoolArray]) -> NoisyTable:
-    """Return a table over all cells from one over the cells in domain, as fits take it; the others are 0."""
+    """Return a table over all cells from a table over the cells in domain; cells out of domain get 0, as fits need."""
     shape = [len(cells) for cells in releasable]
     found = np.zeros(table_size(shape, table.clique))
     mask = np.ones(1, np.bool_)

@@ -34,7 +34,8 @@ numerical tolerance of a constraint, as such bends are nearly forbidden: half an
 of a row's columns of two panels by +.7 and -.9 % (docs/benchmarks/constants.md)."""
 
 LOWEST, HIGHEST = -12.0, 12.0
-"""Bounds on the logarithms of cells' counts, where counts are in stddevs of the noise.  A numerical tolerance."""
+"""Bounds on the logarithms of cells' counts, where counts are in stddevs of the noise.  A numerical tolerance: counts are
+then from 6e-6 to 160 000 stddevs."""
 
 STEPS, LEAST_STEP, CLOSE = 25, 0.05, 0.01
 """Most Newton steps; the shortest step as a fraction of a full one; and the decrease of the penalised squared error, in

@@ -61,8 +61,8 @@ points.  Tolerances: a normal law has 1e-12 outside.  Points are half a standard
 histograms were off by .06 stddevs at most."""
 
 MOST_ODDS, NEAR = 20.0, 1e-12
-"""The quantile level common to all bins is searched between log odds of -MOST_ODDS and MOST_ODDS, to a precision of
-NEAR. Numerical tolerances."""
+"""The quantile level common to all bins is searched between log odds of -MOST_ODDS and MOST_ODDS, to a precision of NEAR.
+Numerical tolerances: levels are from 2e-9 to 1 - 2e-9."""
 
 UNLIKELY = 1e-14
 """A component of the prior with a posterior probability below this is left out of a bin's posterior, to save time.  A

@@ -99,7 +99,9 @@ class BudgetAllocation:
         return 1.0 if isinstance(self.whole, PureDP) else 0.5
 
     def stddev(self, bounds: RecordBounds, share: float, *, k: int) -> float:
-        """Return the standard deviation of the noise in k numbers measured with a share of the whole budget.
+        """Return the standard deviation of the noise in k numbers, before they are measured with a share of the budget.
+
+        Plans choose shares by this noise.
 
         Parameters
         ----------
@@ -119,7 +121,10 @@ class BudgetAllocation:
         return plan.noise.stddev / plan.resolution
 
     def table_stddev(self, share: float) -> float:
-        """Return the stddev of a cell's noise, in rows, in one marginal measured with a share of the whole budget."""
+        """Return the stddev of a cell's noise, in rows, in one marginal measured with a share of the whole budget.
+
+        Plans compare it with the number of rows in a cell.
+        """
         return _table_stddev(self, share)
 
     def shares_of_least_noise(self, share: float, weights: Sequence[float]) -> list[float]:

@@ -25,7 +25,7 @@ from synthdp.schema.schema import Schema
 
 
 def check_listed(queries: LinearQueries, schema: Schema) -> Schema:
-    """Return the schema of the queries' columns; raise an error if their domain has too many cells to list.
+    """Return the schema of the queries' columns; raise an error if their domain has too many cells to list in memory.
 
     Raises
     ------

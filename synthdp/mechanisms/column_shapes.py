@@ -72,6 +72,8 @@ def _edges(column: OneWay, regular: int) -> FloatArray:
 def expected_counts(counts: FloatArray, edges: FloatArray, like: str, *, stddev: float) -> FloatArray:
     """Fit the declared family of shapes to noisy counts and return the expected counts, (bins,), in rows.
 
+    The noisy counts are then drawn towards the expected counts.
+
     Parameters
     ----------
     counts

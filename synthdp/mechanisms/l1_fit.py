@@ -406,7 +406,7 @@ class L1Fit(HasPrivacyCost):
         return TensorBasis(domain, tuple(terms))
 
     def _progress(self, stage: str, done: int) -> None:
-        """Call the progress callback when a stage begins, after ``done`` of three; a user sees how far the fit is."""
+        """Call the progress callback when a stage begins, after ``done`` of three stages, so that a user can follow."""
         self.on_progress(Progress(stage=stage, done=done, total=3))
 
 

@@ -39,7 +39,7 @@ Derived: the default of `OneWayTree.bins`, so that public rows can show each bin
 
 INSIDE = 2.0
 """Assumed noise of a fine bin's count, as a multiple of the first histogram's.  Derived: the default of
-`OneWayTree.deep`."""
+`OneWayTree.deep`, the noise of deeper histograms, which count fine bins."""
 
 SWEEPS = 8
 """Passes over all noisy tables when public rows are raked to them.  A numerical tolerance: by 4 the three-way error is
@@ -237,7 +237,10 @@ class _Noisy:
 
     @property
     def stddev(self) -> float:
-        """Stddev of a cell's noise, in rows, without the factor (ridge) of the fit without public rows."""
+        """Stddev of a cell's noise, in rows.
+
+        The table's own stddev contains a factor (ridge) of the fit without public rows, which is divided out.
+        """
         return self.table.stddev / self.ridges.get(self.table.clique, 1.0)
 
     @property

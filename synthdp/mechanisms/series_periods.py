@@ -97,8 +97,8 @@ SWEEPS = 12
 """Passes over all tables when a pool's weights are raked; later ones change little.  A numerical tolerance."""
 
 LONGEST_STEP, DAMPING = 5.0, 0.5
-"""When weights are raked, one table changes a weight by at most the factor LONGEST_STEP. Each step is raised to the
-power DAMPING, since the tables contradict each other slightly.  Safety limits.
+"""When weights are raked, the factor of a table on a weight is limited to LONGEST_STEP, then raised to the power DAMPING:
+at most 2.2.  Full steps would swing, since the tables contradict each other slightly.  Safety limits.
 """
 
 MOST_COLUMNS = 40
@@ -112,7 +112,7 @@ def rows_of_period(
 ) -> dict[str, GridIndices]:
     """Draw the rows of a new period such that with the published rows, which stay, all rows follow the model.
 
-    Returns grid indices by column; none if as many rows are published as the model has.
+    Returns (rows,) grid indices by column; (0,) if as many rows are published as the model has.
 
     Parameters
     ----------

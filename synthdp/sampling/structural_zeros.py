@@ -21,8 +21,8 @@ from synthdp.schema.derived import Derived
 from synthdp.schema.schema import Schema
 
 MAX_CELLS = 1_000_000
-"""Largest number of bin combinations for which a rule becomes structural zeros.  Rows that break a larger rule are
-drawn again when sampling.  A safety limit of memory."""
+"""Largest number of bin combinations for which a rule becomes structural zeros.  Rows that break a larger rule are drawn
+again when sampling; a larger rule that lists combinations is refused.  A safety limit of memory."""
 
 CHECKED_BINS = 8
 """Number of equal parts into which a compared column is cut when the rules are checked for contradictions.  More would

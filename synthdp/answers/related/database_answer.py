@@ -266,8 +266,8 @@ class DatabaseAsker:
         """Return how many rows of each answer noise may hide, (size,) or (): hidden persons times rows of a person.
 
         Hidden persons are the noise stddev of the question's least noisy column, plus ``left_out``, the persons whose
-        value the release removed.  The rows of a person are the mean number in the counted table or in a table below
-        it that the question names, whichever is larger.  A condition may be met by any row below.
+        value the release removed.  Rows of a person are counted in the question's table or in a named table below it,
+        where a person has more rows on average.  A condition may be met by any row below.
         """
         below = {one.table for one in asked.terms.values() if asked.of in asked.layout.ancestors(one.table)}
         each = max(self._rows_each(table) for table in {asked.of, *below})

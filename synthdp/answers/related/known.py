@@ -187,7 +187,7 @@ class MeasuredDatabase:
 
 
 def _pair(table: PersonTable) -> Pair:
-    """Return the two attributes of a table of one row, or of a row and one above it."""
+    """Return the two attributes of a table of one row, or of a row and one above it, by which the table is looked up."""
     level = table.above if table.kind is Kind.PARENT else table.table
     return frozenset({(table.table, table.attribute), (level, table.other)})
 
@@ -229,7 +229,10 @@ def persons_with_rows(measurements: Iterable[Measurements], table: int) -> list[
 
 
 def _alive(states: FloatArray) -> list[int]:
-    """Return the cells of persons with a row in the root table, in the table of persons' states, (1, cells)."""
+    """Return the cells of persons with a row in the root table, in the table of persons' states, (1, cells).
+
+    The sum of these cells is the number of persons that a model draws.
+    """
     return [cell for cell in range(states.size - 1) if not cell & NO_PARENT_ROW]
 
 

@@ -13,11 +13,12 @@ from synthdp.fit.explicit.linear_program import optimum
 from synthdp.fit.explicit.problem import checked_prior
 
 _MAX_HALVINGS = 60
-"""Most halvings of a Newton step in the line search.  A numerical tolerance."""
+"""Most halvings of a Newton step in the line search.  A numerical tolerance: a 2^60th of a step is lost in rounding."""
 _SUFFICIENT_DECREASE = 1e-4
 """Fraction of the predicted decrease that a step must achieve (Armijo's constant). A numerical tolerance."""
 _ROUNDING = 1e-13
-"""Relative increase of the objective that the line search forgives as rounding.  A numerical tolerance."""
+"""Relative increase of the objective that the line search forgives as rounding.  A numerical tolerance: some hundred times
+the rounding of one 64-bit operation."""
 
 
 class NewtonFit(NamedTuple):
@@ -142,7 +143,7 @@ def _step(
 _MAX_STEPS = 60
 """Most Newton iterations of `max_entropy`. A numerical tolerance."""
 _GRADIENT = 1e-13
-"""Gradient at which `max_entropy` has converged, relative to the moments.  A numerical tolerance."""
+"""Gradient at which `max_entropy` has converged, relative to the moments.  A numerical tolerance, not far above rounding."""
 _LEAST_VARIANCE = 1e-12
 """Least variance that moments are given, so that the dual has a minimum also for exact moments on the boundary.  A
 numerical tolerance.
@@ -286,6 +287,8 @@ class ChebyshevGrid(NamedTuple):
 
 def chebyshev_grid(nodes: int = 201) -> ChebyshevGrid:
     """Return the Gauss-Chebyshev nodes cos((i + ½)π / N) with weights ∝ sqrt(1 − g²), the uniform law on [−1, 1].
+
+    Averages of Chebyshev polynomials under a density become sums over these N nodes.
 
     Raises
     ------

@@ -28,7 +28,7 @@ from synthdp.mechanisms.workload import Workload
 from synthdp.queries.marginals import Marginals, weighted_tables
 
 MOST_LEVELS = 12
-"""Most bins of a column in a table of three columns.  A safety limit of the table's number of cells."""
+"""Most bins of a column in a table of three columns.  A safety limit of the table's number of cells, then 1 728 at most."""
 
 MOST_SCREEN_UNNAMED = 0.002
 """Largest fraction of the remaining budget that scoring triples may cost if the user names no target and no workload.

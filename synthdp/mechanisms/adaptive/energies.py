@@ -93,6 +93,7 @@ def energies(
     """Estimate by empirical Bayes, from noisy scores, whether each candidate's columns are related and how strongly.
 
     Returns, for each candidate, the probability of no relation, and the mean distance in rows if there is a relation.
+    The expected gain of measuring a candidate depends on both.
 
     Parameters
     ----------
@@ -147,7 +148,10 @@ class ScoreLikelihoods(NamedTuple):
         return cls(some, nothing, NONE[:, None] * nothing[:, None, None] + related + 1e-300)
 
     def none(self, posterior: FloatArray) -> FloatArray:
-        """Return the posterior probability of no relation, (k,), averaged over the joint posterior (shares, sizes)."""
+        """Return the probability of no relation given each of k scores, (k,), averaged over ``posterior``.
+
+        ``posterior``, (shares, sizes), is the joint posterior of `NONE` and of mean strengths; see `posterior_of`.
+        """
         found = (posterior * NONE[:, None] * self.nothing[:, None, None] / self.either).sum(axis=(1, 2))
         return np.asarray(found, np.float64)
 

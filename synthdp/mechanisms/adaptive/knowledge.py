@@ -148,7 +148,10 @@ class Knowledge:
 
     @property
     def one_way_tables(self) -> tuple[NoisyTable, ...]:
-        """The estimated rows in the coarse bins of each column, as tables of one column; with out-of-domain rows."""
+        """The estimated rows in the coarse bins of each column, as tables of one column, which a fit has to meet.
+
+        Out-of-domain rows are included, as in tables of several columns.
+        """
         both = zip(self.columns, self.refinements, strict=True)
         return tuple(coarse_table(column, refinement, j) for j, (column, refinement) in enumerate(both))
 

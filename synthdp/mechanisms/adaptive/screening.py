@@ -46,7 +46,7 @@ class Screening(NamedTuple):
 
 
 def screen_against_independence(known: Knowledge, account: Curator, workload: Workload, *, share: float) -> Screening:
-    """Score all pairs of columns by the noisy L1 distance of their tables from independence.
+    """Score all pairs of columns by the noisy L1 distance of their tables from independence, to measure related pairs.
 
     Returns the pairs as candidates, with the relation estimated from their scores, and the plan's state after the cost.
     Costs ``share`` of the whole budget, for the curator's neighbours, unless no pair has weight.
@@ -115,8 +115,9 @@ def screen_against_model(
 ) -> Screening:
     """Score unmeasured pairs and, if few enough, triples by the noisy L1 distance of their tables from a model.
 
-    Returns the tables as candidates, with the relation estimated from their scores, and the plan's state after the
-    cost.  Costs ``share`` of the whole budget, for the curator's neighbours, unless there is no candidate.
+    A relation that the model already has gives no distance.  Returns the tables as candidates, with the relation
+    estimated from their scores, and the plan's state after the cost.  Costs ``share`` of the whole budget, for the
+    curator's neighbours, unless there is no candidate.
 
     Parameters
     ----------
@@ -169,7 +170,7 @@ def distances_from(
     share: float,
     step: str,
 ) -> tuple[Measurements, list[FloatArray], BudgetAllocation]:
-    """Measure the L1 distance of each of the data's tables from an expected table, with noise.
+    """Measure the L1 distance of each of the data's tables from an expected table, with noise: the candidates' scores.
 
     Returns the noisy distances, in rows, the expected tables as rounded for the query, and the remaining budget.  Costs
     ``share`` of the whole budget, for the curator's neighbours.

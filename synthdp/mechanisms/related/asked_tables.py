@@ -186,7 +186,8 @@ def _by_rank(counts: FloatArray, groups: int, heavy: BoolArray) -> IntArray:
 def _ranks(counts: FloatArray, regular: int) -> IntArray:
     """Return the mid-rank (0 to RANKS - 1) of each regular bin in its period, -1 for other bins, (periods, bins).
 
-    A rank is a fraction of the persons in ``counts``.  Tables of the rows before average these ranks.
+    A rank is the fraction of the persons in ``counts`` below the middle of the bin, times RANKS.  Tables of a value and
+    the rows before average these ranks over the rows.
     """
     inside = counts[:, :regular]
     middle = (np.cumsum(inside, axis=1) - inside / 2) / np.maximum(inside.sum(axis=1, keepdims=True), 1e-9)

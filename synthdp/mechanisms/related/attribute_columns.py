@@ -202,6 +202,8 @@ def by_period(
 ) -> FloatArray:
     """Return estimated persons by group of periods, (groups, bins), shrunk towards no change over time.
 
+    Counts by group of periods are noisier than counts of all periods together.
+
     Parameters
     ----------
     axis

@@ -552,8 +552,9 @@ def _factors(
 ) -> list[tuple[PersonTable, Target]]:
     """Return the model factors that a noisy table makes, each with the table that it is fitted to.
 
-    Each such target is the noisy counts, shrunk towards the model so far.  A table of siblings also makes the factor
-    with its axes exchanged, since either of two rows may be drawn first.
+    Each such target is the noisy counts, shrunk towards the model so far.  Counts of equal values are shrunk towards
+    one fraction of all pairs of rows.  A table of siblings also makes the factor with its axes exchanged, since either
+    of two rows may be drawn first.
     """
     noisy, stddev = counted
     scale = known.total / len(persons)
@@ -721,8 +722,8 @@ def share_of_stays(left: float) -> float:
 def _ordered(table: PersonTable) -> tuple[int, int]:
     """Return how many groups of a table's first and of its second axis have an order (`in_order`); (0, 0) to smooth none.
 
-    Noisy tables of two ordered attributes are smoothed.  A table with a category is smoothed only with the number of
-    child rows of the same row, such as the claims of a kind of policy.
+    Noisy tables of two ordered attributes are smoothed.  A table of a category by the number of child rows is smoothed
+    too, such as the claims of a kind of policy.
     """
     first, second = table.other_grouping, table.grouping
     if first is None:
