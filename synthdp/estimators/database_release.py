@@ -238,7 +238,7 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         made, failed = first_that_works(finished, lambda: release)
         self.release_ = made.salvaged("bringing the tables to the form of the private ones", failed)
         self.receipt_ = self.release_.receipt
-        unusual, few, shares = self._with_unfit()
+        unusual, few, shares = self._without_unproven_values()
         for name, seen in found.items():
             warn_of_undiscovered(seen, table=name, stacklevel=5)
         warn_of_unusual(unusual, few, stacklevel=5)
@@ -262,7 +262,7 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
 
         return takes
 
-    def _with_unfit(self) -> tuple[list[Unusual], Unusual | None, dict[str, MisfitShare | None]]:
+    def _without_unproven_values(self) -> tuple[list[Unusual], Unusual | None, dict[str, MisfitShare | None]]:
         """Leave values that noise explains out of the model, and add receipt notes on these and on out-of-domain values.
 
         Such values are missing values, and labels for other values in discovered columns.  Return the noisy numbers of

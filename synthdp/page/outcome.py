@@ -135,7 +135,7 @@ async def choose_promise(site: Site, request: Request) -> Response:
     return site.go("release")
 
 
-def _button(site: Site) -> str:
+def _release_key(site: Site) -> str:
     """Return the key that the form's release button sends; the ledger accepts a key once, so a plan is released once.
 
     Return "" if the plan is stale, spent, or not chosen: the form then has no button.
@@ -154,7 +154,7 @@ async def release(site: Site, _: Request) -> Response:
     chosen = [one for one in plan["plans"] if one["epsilon"] == promise["epsilon"]] if plan else []
     schema = project.schema() if chosen else None
     return site.show(
-        "release", key=_button(site), job=site.jobs["release"], plan=chosen[0] if chosen else None, promise=promise,
+        "release", key=_release_key(site), job=site.jobs["release"], plan=chosen[0] if chosen else None, promise=promise,
         schema=schema, odds=best_odds(promise["epsilon"] or 0.0, promise["delta"]), left=site.left(), unit=project.unit(),
         unit_rows=state["unit_rows"], uncapped=site.ledger.cap(project.people or "?") is None,
         out=len(project.columns) - (len(schema.outputs) if schema else 0), last=last,
@@ -171,7 +171,7 @@ async def start_release(site: Site, request: Request) -> Response:
     if running is not None and running.running:
         return site.go("release", note="This release is running already. It was not started again.")
     key = typed.get("key", "")
-    if not key or key != _button(site):
+    if not key or key != _release_key(site):
         raise ParameterError("This plan was released already, or an answer was changed after it: plan again.")
     if site.ledger.cap(str(site.project.people)) is None:
         _cap_before_the_first_spend(site, typed.get("cap", ""))

@@ -37,7 +37,7 @@ DOTS = 150
 """Resolution of a saved PNG, in dots per inch.  Less would blur texts, more makes larger files.  A convention."""
 
 WIDTH = 360.0
-"""Width of a picture in SVG units (pixels at its usual size), in which all lengths here are.  A convention."""
+"""Width of a picture in SVG units (pixels at its usual size), the unit of all lengths of this module.  A convention."""
 
 
 MOST_LABEL = 150.0

@@ -329,8 +329,8 @@ def _best_unbiased(schema: Schema, loss: PrivacyLoss, adjacency: Adjacency, *, r
     """Return the least mean total variation distance of unbiased answers to all three-column marginals, 0 to 1.
 
     For a table of fewer columns, the marginal is of all columns.  The closed form needs Gaussian noise and a domain
-    whose cells can be enumerated; otherwise the result is None.  Compared with a plan's
-    error, the result shows how much the model gains over plain noisy counts.
+    whose cells can be enumerated; otherwise the result is None.  Compared with a plan's error, the
+    result shows how much the model gains over plain noisy counts.
     """
     budget = gaussian_account(loss) if isinstance(loss, ApproxDP) and loss.delta > 0 else loss
     if not isinstance(budget, (GaussianDP, ZCDP)):

@@ -228,7 +228,7 @@ def frame_of(table: object) -> nw.DataFrame[Any]:
 
 
 def _types_of(frame: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> nw.Schema:
-    """Return the type of each column; raise DataError, with its name, if narwhals does not know one."""
+    """Return the type of each column; raise DataError, with the column's name, if narwhals does not know a type."""
     with suppress(ValueError, TypeError):  # such as a decimal of negative scale
         return frame.collect_schema()
     for name in frame.columns:

@@ -245,8 +245,8 @@ def _keeping_sums(raw: Numbers) -> Numbers:
 def _holds_all(library: str, column: Column, dtype: str) -> bool:
     """Return whether a type holds the smallest and the largest number of a column without clipping.
 
-    Derived columns get a wider type otherwise.  The answer is True for columns of no numbers, and for types that
-    `why_not` refuses.
+    A derived column gets a wider type if the answer is False.  The answer is True for columns of no numbers, and for
+    types that `why_not` refuses.
     """
     if column.quantity != "number" or why_not(library, column, dtype) is not None:
         return True

@@ -17,13 +17,14 @@ class _Typed(Source, Protocol):
     """A source whose columns have types, from which a schema can be made without a look at values."""
 
     def kind(self, name: str) -> Column:
-        """Return an incomplete column declaration that a column's type suggests."""
+        """Return the column declaration that a column's type suggests, with bounds or levels left to be discovered."""
         ...
 
     def can_hold(self, label: Categorical, name: str) -> bool:
         """Return whether a column's type can hold the only level of ``label``, which is its label for other values.
 
-        A schema made from types has that label only if it can be written into the synthetic table.
+        A schema made from types declares the label only if the answer is True, so that synthetic tables can hold the
+        label.
         """
         ...
 

@@ -125,7 +125,7 @@ class DuckDBSource:
     def can_hold(self, label: Categorical, name: str) -> bool:
         """Return whether a column's type can hold a label for other values, the only level of ``label``.
 
-        A schema made from types has that label only if it can; see `FrameSource.can_hold`.
+        A schema made from types declares the label only if the answer is True; see `FrameSource.can_hold`.
         """
         return self._typed(name).can_hold(label, name)
 

@@ -68,7 +68,7 @@ class ExcelSource:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Column names in order; a column without one is passed over."""
+        """Column names in order; a column without a name is passed over."""
         return tuple(name for name in self._header if name)
 
     @property

@@ -94,7 +94,7 @@ class ParquetSource:
     def can_hold(self, label: Categorical, name: str) -> bool:
         """Return whether a column's type can hold a label for other values, the only level of ``label``.
 
-        A schema made from types has that label only if it can; see `FrameSource.can_hold`.
+        A schema made from types declares the label only if the answer is True; see `FrameSource.can_hold`.
         """
         return FrameSource(self._schema.empty_table()).can_hold(label, name)
 

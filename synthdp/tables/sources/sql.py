@@ -93,7 +93,7 @@ class SqlSource:
                     raise ParameterError(
                         f"push={push!r} works with PostgreSQL and DuckDB only: leave push out for this database"
                     )
-                self._columns = {one.name: one for one in _checked(link.columns(self._none_of(link.dialect)))}
+                self._columns = {one.name: one for one in _checked(link.columns(self._empty_query(link.dialect)))}
                 if link.dialect == "sqlite" and table is not None:
                     for name, declared_as in declared_types(link, table).items():
                         if name in self._columns:
@@ -141,7 +141,7 @@ class SqlSource:
     def can_hold(self, label: Categorical, name: str) -> bool:
         """Return whether a column's type can hold a label for other values, the only level of ``label``.
 
-        A schema made from types has that label only if it can; see `FrameSource.can_hold`.
+        A schema made from types declares the label only if the answer is True; see `FrameSource.can_hold`.
         """
         return self._typed(name).can_hold(label, name)
 
@@ -427,7 +427,7 @@ class SqlSource:
         return self._link
 
     def _selected(self, wanted: Sequence[SelectedColumn], dialect: str) -> str:
-        """Return a query of the ``wanted`` columns of all rows, in this order, each as its safe SQL expression.
+        """Return a query of all rows: the ``wanted`` columns in the given order, each as its safe SQL expression.
 
         The results are named c0, c1, ...
         """
@@ -435,7 +435,7 @@ class SqlSource:
         named = ", ".join(f"{part} AS {quoted(f'c{i}', dialect)}" for i, part in enumerate(parts))
         return f"SELECT {named} FROM {self._rows(dialect)}"  # noqa: S608 - names are quoted, the query is the caller's
 
-    def _none_of(self, dialect: str) -> str:
+    def _empty_query(self, dialect: str) -> str:
         """Return a query of all columns and no row, which finds the columns' types and whether the user may read them."""
         return f"SELECT * FROM {self._rows(dialect)} WHERE 1 = 0"  # noqa: S608
 

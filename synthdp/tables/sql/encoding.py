@@ -438,8 +438,8 @@ def encoded(rows: str, columns: Mapping[str, Stages], also: Mapping[str, str]) -
 
 
 MOST_PACKED = 2**62
-"""Most combinations of grid indices that are packed into one 64-bit integer; above 2^63 it would overflow.  A safety
-limit."""
+"""Most combinations of grid indices that are packed into one signed 64-bit integer, which above 2^63 would overflow.  A
+safety limit."""
 
 
 def packs_of(schema: Schema, names: Sequence[str]) -> list[list[str]]:

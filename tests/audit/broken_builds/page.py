@@ -56,7 +56,7 @@ MUTATIONS = (
     Mutation(
         "a release of other answers than were planned",
         "R34",
-        "outcome._button",
+        "outcome._release_key",
         "key is None or site.project.plan is None or site.ledger.entries(key=key)",
         "key is None or site.ledger.entries(key=key)",
         ("tests/unit/page/test_screens.py::test_a_changed_answer_makes_the_plan_stale_and_the_button_dead",),

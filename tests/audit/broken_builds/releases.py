@@ -273,7 +273,7 @@ self._table = X
     Mutation(
         "a missing value of several tables that noise explains is released",
         "–",
-        "DatabaseRelease._with_unfit",
+        "DatabaseRelease._without_unproven_values",
         "without_places(model, unproven)",
         "model",
         (
