@@ -195,7 +195,7 @@ class Curator:
 
     @property
     def extra_columns(self) -> tuple[str, ...]:
-        """Names of the columns that the table has beyond its schema."""
+        """Names of the columns that the table has beyond its schema, to note that a release leaves them out."""
         return self._vault.extra_columns
 
     @property

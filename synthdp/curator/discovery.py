@@ -92,7 +92,7 @@ OBJECTS: dict[str, Column] = {
     "date": Date(), "moment": Datetime(), "length": Duration(), "clock": Time(), "decimal": Continuous(), "whole": Integer(),
     "real": Continuous(),
 }  # fmt: skip
-"""Types that the values of an untyped column may turn out to have, each with a column declaration without bounds."""
+"""Types that the values of an untyped column may turn out to have, each with the declaration that discovery completes."""
 
 QUANTITIES = tuple(OBJECTS)
 """Names of the types that an untyped column's values may turn out to have, in the order of their histogram bins."""

@@ -48,10 +48,10 @@ has no range of noise.  Half and twice of it change no release of three undeclar
 
 LIKELY = 2.0
 """Noise stddevs that evidence must exceed where a mistake costs little: noise exceeds them once in 44 counts.  A power of
-two next to the range is added to it if its count does and the range stays narrow (`NARROW`).  An end of a range is cut
-off if it holds at most `HARDLY_ANY` of the numbers, these stddevs included.  The count of numbers with finer digits is
-raised by them, and the count of all lowered, before the two are compared.  A convention: the usual level of a test.  Half
-and twice of it change the three-way error of three undeclared tables by 0 and +.1 % (docs/benchmarks/constants.md)."""
+two next to the range is added to the range if its count exceeds them and the range stays narrow (`NARROW`).  An end of a
+range is cut off if it holds at most `HARDLY_ANY` of the numbers, these stddevs included.  The count of numbers with finer
+digits is raised by this noise, and the count of all lowered, before comparison.  A convention: the usual level of a test.
+Half and twice of it change the three-way error of three undeclared tables by 0 and +.1 % (docs/benchmarks/constants.md)."""
 
 NEAR = PARTS.bit_length() - 1
 """Number of bins: a likely power of two (`LIKELY`) is added to the column's total if a significant bin is at most this
@@ -105,7 +105,7 @@ class NoisyCounts:
     def above(self, chance: float) -> float:
         """Return the count, in rows, that noise of one empty bin exceeds with probability ``chance``, 0 < chance < 1/2.
 
-        Counts above it are evidence that a bin is not empty.
+        A larger count is evidence that a bin is not empty.
         """
         return self.stddev * self.law.distribution.quantile(2 * chance, len(self.rows))
 
@@ -196,7 +196,7 @@ def coarse_range(counts: NoisyCounts) -> tuple[float, float] | None:
 def is_beyond(counts: NoisyCounts, largest: float) -> bool:
     """Return whether all significant powers of two are at least as large as ``largest``, a power of two, in size.
 
-    Numbers there are not told apart, so clipping would make one value of them all.
+    Such a column gets no range: larger numbers are clipped, and all would become one value.
     """
     size = np.abs(np.flatnonzero(counts.clear()) - 2 * EXPONENTS) - EXPONENTS - 1  # exponents, and less for zero
     return bool(len(size) and (size >= math.log2(largest)).all())
@@ -338,8 +338,8 @@ def narrowed(
 def spacing_bins(spacings: Sequence[Fraction], values: FloatArray) -> FloatArray:
     """Return the histogram bin of each number by its rounding, (n,), so that counts show how many digits a column has.
 
-    Bin 0 is for zero.  Bin i is for numbers whose widest spacing is the i-th of ``spacings``: they are multiples of it.
-    The last bin is for multiples of none.
+    Bin 0 is for zero.  Bin i is for multiples of the i-th of ``spacings`` that are no multiples of a wider spacing.  The
+    last bin is for multiples of none.
     """
     bins = np.full(len(values), len(spacings) + 1.0)
     for i in range(len(spacings) - 1, -1, -1):
@@ -397,8 +397,9 @@ def _clear_bins(counts: NoisyCounts, start: int, stop: int) -> list[int]:
 def _widened(counts: NoisyCounts, place: int, step: int) -> int:
     """Return the last bin of a chain of likely filled bins that begins at ``place`` and goes in direction ``step``.
 
-    A bin joins the chain if its count exceeds what `CLEAR` allows noise, or `UNLIKELY` in a column with few numbers.
-    The chain may jump over one bin.  The range is extended to it, so that numbers at its ends are not clipped.
+    A bin joins the chain if noise would exceed its count with a probability of `CLEAR` at most.  If `CLEAR` needs more
+    than the fraction `MANY` of the numbers, the probability is `UNLIKELY` / 4.  The chain may jump over one bin.  The
+    range is extended to the chain's end, so that numbers there are not clipped.
     """
     near = counts.above(CLEAR)
     if near > MANY * significant_total(counts).rows:

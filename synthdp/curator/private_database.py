@@ -524,7 +524,7 @@ def _blank(persons: int, size: int) -> GridIndices:
 
 
 def _put(record: list[GridIndices], places: IntArray, found: _Chosen, values: AnyArray) -> None:
-    """Write the chosen rows' values of one column into the persons' records; slot s goes to column ``places[s]``."""
+    """Write the chosen ones of a column's ``values``, (rows,), into the records; slot s goes to column ``places[s]``."""
     inside = values[found.rows]
     for slot, place in enumerate(places):
         here = found.slot == slot

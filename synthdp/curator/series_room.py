@@ -198,11 +198,11 @@ class SeriesRoom:
     def keep(self, measurements: Sequence[Measurements]) -> tuple[int, ...]:
         """Store the exact sums of the statistics that later periods ask again, so that earlier rows are not read again.
 
-        These are the measured statistics that are sums over rows.
+        Later periods ask all measured statistics again that are sums over rows.
 
         Returns
         -------
-        Their positions among ``measurements``.
+        The positions of these statistics among ``measurements``.
         """
         start, plan = self._period, self._plan(self._period)
         questions = {one["noisy"].tobytes(): one for one in map(self._state.read, self._questions(start))}
@@ -533,7 +533,7 @@ class SeriesRoom:
     ) -> None:
         """Raise PrivacyError unless the statistics are sums over rows whose sensitivity is within the plan's.
 
-        The noise on disk was drawn for that sensitivity.
+        The noise of all the plan's periods was set for the planned sensitivity.
         """
         if len(queries) != len(kept["sums"]):
             raise PrivacyError("queries must be the queries that the plan of the series was made for")

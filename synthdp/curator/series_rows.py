@@ -245,10 +245,10 @@ def encoded(
     secret: bytes,
     taken_back: object = None,
 ) -> EncodedPeriod:
-    """Return one period's rows as grid indices, with at most as many rows of a unit, new or taken back, as may count.
+    """Return one period's rows as grid indices with a fingerprint, new rows and taken-back rows apart.
 
-    Removing one unit changes at most as many rows of the result as the adjacency says.  ``secret`` is the key of the
-    fingerprint that comes with them.
+    A unit has at most ``adjacency.rows`` rows in the result, new or taken back, so that removing a unit changes no more.
+    ``secret`` is the key of the fingerprint.
 
     Raises
     ------

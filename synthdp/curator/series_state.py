@@ -342,7 +342,7 @@ def clipped(sums: IntArray, factor: IntArray, multiplier: int) -> IntArray:
     """Return sums, (k,), clipped so that their later weighted sums stay within `noise.LARGEST_VALUE`.
 
     Weighted sums have the weights of a row of ``factor`` and are multiplied by ``multiplier``.  The bound depends on
-    these two only, so that all periods are clipped alike.
+    ``factor`` and ``multiplier`` only, so that all periods are clipped alike.
     """
     most = noise.LARGEST_VALUE // (multiplier * int(np.abs(factor).sum(axis=1).max()))
     return np.clip(sums, -most, most)

@@ -197,6 +197,6 @@ class Axis:
     def _lengths(self, stop: int) -> IntArray:
         """Return the number of grid points below ``stop`` in each run of grid points of one cell, (runs,).
 
-        With ``stop`` the number of releasable grid points, which come first, a cell's width is a sum of these.
+        With ``stop`` the number of releasable grid points, which come first, a cell's width is the sum over its runs.
         """
         return np.maximum(np.append(self.starts[1:], stop) - self.starts, 0)

@@ -125,8 +125,8 @@ class TableLayout:
     def group_of_period(self) -> IntArray:
         """(periods,) the group of each period, by which attributes are counted; out-of-domain periods are in the last.
 
-        All periods are in one group if their bins cross borders of the standard bins. It is a single 0 for a table
-        without periods.
+        All periods are in one group if their bins cross borders of the standard bins. The result is (1,) zero for a
+        table without periods.
         """
         if self.periods is None or self.standard_periods is None:
             return np.zeros(1, np.int64)

@@ -54,9 +54,9 @@ class Barrier:
 
 @lru_cache(maxsize=4)
 def barriers_of(layout: Layout) -> tuple[Barrier, ...]:
-    """Return the restrictions by rules between two columns: each on the column drawn later, given the column drawn before.
+    """Return the rules between two columns as restrictions on the column drawn later, given the column drawn before.
 
-    Restrictions by differences of days come last.
+    Rows are drawn under these restrictions.  Restrictions by differences of days come last.
     """
     found = [_barrier(layout, one) for one in layout.schema.conditions]
     return (*found, *(one for between in layout.differences.values() for one in _of_days(layout, between)))
@@ -64,10 +64,10 @@ def barriers_of(layout: Layout) -> tuple[Barrier, ...]:
 
 @lru_cache(maxsize=4)
 def open_cells(layout: Layout) -> dict[tuple[int, str], BoolArray]:
-    """Return by table and column a (cells,) mask of the cells to which each rule within a row leaves a partner.
+    """Return by table and column a (cells,) mask of the cells that may be drawn under the rules within a row.
 
-    Partners must have partners themselves (arc consistency), so that no drawn value leaves a later column without a
-    value. Only columns with such rules are listed.
+    Each rule must allow the cell with some open cell of the rule's other column (arc consistency).  So no drawn value
+    leaves a later column without a value.  Only columns with rules within a row are listed.
     """
     inside = [one for one in layout.schema.conditions if one.above[0] == one.below[0]]
     found = {
@@ -91,7 +91,7 @@ def axis_at(layout: Layout, place: tuple[str, str]) -> Axis:
 
 
 def broken(condition: Condition, above: GridIndices, below: GridIndices) -> BoolArray:
-    """Return which rows of the lower table break a rule, (n,), from the grid points of both columns."""
+    """Return an (n,) mask of rows that break a rule, from the grid points, (n,), of its columns ``above`` and ``below``."""
     indices: Mapping[str, GridIndices] = dict(zip(condition.names, (above, below), strict=True))
     return np.asarray(np.logical_or.reduce([rule.broken(indices) for rule in rules_of(condition.both)]))
 

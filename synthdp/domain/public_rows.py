@@ -49,7 +49,7 @@ class PublicRows:
 
     @property
     def effective(self) -> float:
-        """The number of rows that the public table counts for at most, at least 1."""
+        """The most rows as which the public table counts in an estimate: ``weight`` times its rows, at least 1."""
         return max(1.0, self.weight * self.rows)
 
     def codes(self, domain: Domain) -> IntArray:

@@ -34,7 +34,7 @@ def axis_of_roundness(name: str, column: Column) -> Axis | None:
 
     The widest class comes first. After the classes come two cells: numbers that are not round, and special values,
     missing values and "other" together. Return ``None`` for columns without numbers, and if all numbers are in one
-    class.  Return it too if a grid point holds several steps, because each grid point then holds round numbers.
+    class.  Also return ``None`` if a grid point holds several steps: each grid point then holds round numbers.
 
     Parameters
     ----------
@@ -86,8 +86,8 @@ def _multiples(column: Column, grid: Grid, spacing: Fraction) -> IntArray:
 
 
 LEAST_MASS = 1e-9
-"""If a range between two points holds less than this fraction of the rows of an even density, it counts as empty.
-Rounding alone leaves that much. A tolerance."""
+"""A range of grid points counts as empty if it holds less than this fraction of the rows that an even spread would give
+it.  Rounding alone leaves that much.  A tolerance."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -161,7 +161,7 @@ class Refinement:
         return narrow(only, self.fine.size)
 
     def classes(self, intervals: int) -> IntArray:
-        """Return a coarser class for each fine cell, (fine.size,), among which sampling balances rows.
+        """Return a coarser class for each fine cell, (fine.size,); sampling balances the numbers of rows of classes.
 
         On a long ordered axis a class is one of ``intervals`` equal intervals; special and missing values have classes
         of their own. On other axes each fine cell is a class.
@@ -277,7 +277,7 @@ class Refinement:
 
     @property
     def _classes(self) -> Axis:
-        """The axis of round-number classes that ``rounding`` is about."""
+        """The axis of the classes of round numbers that ``rounding`` weighs, see `axis_of_roundness`."""
         found = axis_of_roundness(self.fine.name, self.fine.column)
         if found is None:
             raise InternalError("a refinement needs a likelihood of classes only where its column has numbers")
@@ -292,8 +292,8 @@ class Refinement:
         Parameters
         ----------
         allowed
-            (fine.size,) part of each fine cell's grid points that may be drawn.  Where only cells of weight 0 are left of
-            a coarse cell, they are taken by their number of grid points.
+            (fine.size,) fraction of each fine cell's grid points that may be drawn.  In a coarse cell whose remaining fine
+            cells all have weight 0, shares are in proportion to their numbers of grid points.
         """
         weights = self.weights
         if allowed is not None:
@@ -311,7 +311,7 @@ def _drawn(cell: AnyArray, likely: FloatArray, size: int, cells: AnyArray, rng: 
     Parameters
     ----------
     cell, likely
-        (items,) which cell each item lies in, and how likely it is beside others there, > 0.
+        (items,) the cell that each item lies in, and its weight among the items of this cell, > 0.
     size
         Number of cells.
     cells

@@ -286,7 +286,7 @@ def _calendar(schema: Schema, date: CalendarDate) -> list[Excluded]:
 
 
 def _bound_numbers(schema: Schema, name: str) -> IntArray:
-    """Return the whole number at each grid point, (grid.size,); -1 for points that no rule applies to."""
+    """Return the year, month or day at each grid point, (grid.size,); -1 for points that no rule applies to."""
     numbers, bound = grid_numbers(schema[name])
     return np.asarray(np.where(bound, numbers, -1), np.int64)
 

@@ -126,7 +126,7 @@ def worst_cost(costs: FloatArray, at_most: int) -> float:
 def prefix_covariance(factor: IntArray) -> FloatArray:
     """Return the (periods, periods) covariance of all running totals, in multiples of the noise variance of one answer.
 
-    Plans foresee errors by it, and changes between periods get error bars.
+    Plans forecast errors from it, and changes between periods get error bars.
     """
     decoder = prefix_sums(len(factor)) @ np.linalg.inv(factor.astype(np.float64))
     return np.asarray(decoder @ decoder.T, np.float64)

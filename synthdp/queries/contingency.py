@@ -154,9 +154,9 @@ def check_clique(clique: Clique, shape: Sequence[int] | None = None) -> None:
 
 
 def checked_cliques(cliques: Iterable[Iterable[int]], columns: int) -> tuple[Clique, ...]:
-    """Return sets of column positions as tuples of integers; raise ParameterError unless each is of ``columns`` columns.
+    """Return sets of column positions as tuples of integers; raise ParameterError for a set that is none.
 
-    A set must hold at least one position, and none twice.
+    A set must hold at least one position, none twice, and all from 0 to below ``columns``.
     """
     found = tuple(tuple(map(int, clique)) for clique in cliques)
     for clique in found:

@@ -158,9 +158,9 @@ class Interactions(LinearFamily):
         return tables
 
     def _centred(self, tables: AnyArray, clique: Clique, weight: int) -> IntArray:
-        """Return flat tables, (m, all cells), centred along every axis and multiplied by the weight, (m, kept cells).
+        """Return flat tables, (m, all cells), centred along every axis and multiplied by the weight, (m, releasable cells).
 
-        Only whole numbers are used, so that it is exact.
+        Only whole numbers are used, so that the result is exact.
         """
         kept = self.kept
         inside = tables.reshape(-1, *(self.domain.shape[j] for j in clique))[
@@ -218,7 +218,7 @@ def norms_of_swap(shape: tuple[int, ...]) -> Norms:
 def _factors(n: int, apart: bool) -> tuple[tuple[int, int, int], ...]:
     """Return the pairs of factors of two records along an axis of n cells, and how many cells have each pair.
 
-    ``apart`` is whether the records differ there.
+    ``apart`` is whether the records differ along the axis.
     """
     if apart:
         return (n - 1, -1, 1), (-1, n - 1, 1), (-1, -1, n - 2)

@@ -257,7 +257,7 @@ class Subset(LinearFamily):
 
     @property
     def bounds(self) -> RecordBounds:
-        """The sensitivity: the family's bounds, or what its largest change allows in k queries, if that is less."""
+        """The sensitivity: the family's bounds, or tighter bounds from the largest change of each of the k queries."""
         return RecordBounds(self._at_most(self.family.bounds.one), self._at_most(self.family.bounds.swap))
 
     def features(self, codes: Codes) -> Features:
@@ -271,7 +271,7 @@ class Subset(LinearFamily):
     def _at_most(self, norms: Norms) -> Norms:
         """Return bounds on how far a record moves the chosen queries, from the bounds ``norms`` for all queries.
 
-        A query may be chosen several times.
+        A query may be chosen several times, which multiplies its change.
         """
         repeats = int(np.unique(self.positions, return_counts=True)[1].max())
         return Norms.within(self.k, norms.linf, l1=norms.l1 * repeats, l2_squared=norms.l2_squared * repeats)

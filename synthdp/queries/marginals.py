@@ -440,9 +440,10 @@ def counted_tables(statistic: Statistic) -> Marginals | None:
 
 
 def counted_apart(queries: LinearQueries) -> LinearQueries:
-    """Return queries that do not count values outside of the domain together with others; the same if they never did.
+    """Return queries that do not count out-of-domain values together with others; ``queries`` if no value is out of domain.
 
-    Of `Marginals` a row with such a value still counts in the tables of its other columns; to other queries it adds 0.
+    In `Marginals` a row with an out-of-domain value still counts in the tables of its other columns.  To any other
+    queries such a row adds 0.
     """
     domain = domain_with_misfits(queries.domain)
     if domain is queries.domain:

@@ -18,7 +18,8 @@ from synthdp.codec import file_form
 from synthdp.errors import ParameterError, SensitivityError
 
 LARGEST_DENOMINATOR = 2**61
-"""Largest whole number that may stand for 1 in a statistic.  A safety limit, so that sums fit 64 bits."""
+"""Largest whole number that may stand for 1 in a statistic.  A safety limit of 64-bit sums; `check_overflow` has the limit
+for large tables."""
 
 LARGEST_CHANGE = 2**31
 """Largest difference allowed between two numbers of a listed table: squares of smaller ones fit in 64 bits.  A safety
@@ -87,16 +88,16 @@ class Norms:
         return cls(total, min(squares, total * linf), linf)
 
     def times(self, rows: int) -> Norms:
-        """Return bounds on a sum of ``rows`` such vectors, or on the vector multiplied by that whole number."""
+        """Return bounds on a sum of ``rows`` vectors within these bounds, or on a multiple of one vector."""
         rows = whole("rows", rows)
         return Norms(self.l1 * rows, self.l2_squared * rows * rows, self.linf * rows)
 
     def plus(self, other: Norms) -> Norms:
-        """Return bounds on the concatenation of two such vectors."""
+        """Return bounds on the concatenation of two vectors, one within each of the two bounds: of two statistics."""
         return Norms(self.l1 + other.l1, self.l2_squared + other.l2_squared, max(self.linf, other.linf))
 
     def either(self, other: Norms) -> Norms:
-        """Return bounds that hold for each of two such vectors: the larger of each norm."""
+        """Return bounds that hold for a vector within either of the two bounds: the larger of each norm."""
         return Norms(max(self.l1, other.l1), max(self.l2_squared, other.l2_squared), max(self.linf, other.linf))
 
     @property
@@ -135,7 +136,7 @@ class RecordBounds:
 
     @classmethod
     def of(cls, one: Norms, swap: Norms | None = None) -> RecordBounds:
-        """Return bounds whose ``swap`` (replacing a record) is twice ``one`` (adding one), unless a better is given."""
+        """Return bounds from ``one`` (adding a record) and ``swap`` (replacing a record), by default twice ``one``."""
         return cls(one, swap or one.times(2))
 
     def plus(self, other: RecordBounds) -> RecordBounds:

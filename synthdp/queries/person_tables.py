@@ -85,7 +85,7 @@ class Grouping:
 
     @property
     def ranked(self) -> BoolArray:
-        """(groups,) whether a group holds values with a rank (numbers), not special or missing ones."""
+        """(groups,) whether a group holds numbers, which have ranks in order; special and missing values have none."""
         found = np.zeros(self.size, np.bool_)
         if self.ranks is not None:
             found[self.groups[:, (self.ranks >= 0).any(axis=0)]] = True
@@ -140,7 +140,7 @@ class PersonTable:
 
     @property
     def name(self) -> tuple[str, int, str, int, str]:
-        """A key that distinguishes the table from others with the same groupings."""
+        """A key of the table's kind and attributes, without its groupings: tables of one statistic have equal keys."""
         return self.kind.value, self.table, self.attribute, self.above, self.other
 
     def sizes(self, layout: Layout) -> tuple[int, int]:
@@ -157,7 +157,7 @@ class PersonTable:
 
     @property
     def by_period(self) -> bool:
-        """Whether a table of one attribute (`Kind.ONE`) has a separate count for each group of periods."""
+        """Whether a table of one attribute (`Kind.ONE`) counts each group of periods by itself, as attributes may change."""
         return self.other == "period"
 
     @property
@@ -291,7 +291,7 @@ class PersonTable:
         return group_of_mean(grouping, sums - sums[first], many - many[first])
 
     def tabulate(self, persons: Persons) -> FloatArray:
-        """Return the table of some persons, with its shape: counts in persons, as the rows of one person share 1."""
+        """Return the table of some persons, (groups, groups) as `sizes` says, in persons: the rows of one person share 1."""
         cells, weights = self.cells(persons)
         rows, columns = self.sizes(persons.layout)
         found = np.bincount(cells, weights / persons.whole(self.table), rows * columns)
@@ -401,7 +401,7 @@ class PersonTables(Counting):
 
     @property
     def denominator(self) -> int:
-        """The whole number that stands for one person in the table with the least noise."""
+        """The largest of `ones`, by which all answers are divided; `split` corrects the other tables."""
         return int(self.ones.max())
 
     @property
@@ -411,9 +411,9 @@ class PersonTables(Counting):
 
     @property
     def bounds(self) -> RecordBounds:
-        """The sensitivity to one person.
+        """The sensitivity to one person, in the whole numbers of the sums.
 
-        As all cells are >= 0, a replaced person moves the squared length at most twice as much as an added one.
+        As all cells are >= 0, a replaced person moves the sums by at most twice the squared length of an added one.
         """
         one = Norms(0, 0, 0)
         for table, times in zip(self.tables, self.multipliers, strict=True):
@@ -457,9 +457,9 @@ class PersonTables(Counting):
         return sums
 
     def noisy_person_tables(self, answers: FloatArray, stddev: float) -> list[NoisyPersonTable]:
-        """Return (k,) noisy answers as tables in persons, each with its own noise.
+        """Return (k,) noisy answers as tables in persons, each with its own noise stddev, for a fit.
 
-        ``stddev`` is the noise of an answer.
+        ``stddev`` is the noise stddev of the answers, in their unit: sums divided by ``denominator``.
         """
         noise = stddev * self.denominator / self.ones
         return [
@@ -468,7 +468,7 @@ class PersonTables(Counting):
         ]
 
     def split(self, answers: FloatArray) -> list[FloatArray]:
-        """Return all answers, in multiples of the ``denominator``, as shaped tables in persons."""
+        """Return (k,) answers, which are sums divided by ``denominator``, as tables in persons, each in its own shape."""
         parts = np.split(np.asarray(answers, np.float64) * self.denominator, self.offsets[1:-1])
         return [
             part.reshape(table.sizes(self.layout)) / one

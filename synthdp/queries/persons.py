@@ -20,8 +20,8 @@ from synthdp.arrays import Codes, FloatArray, IntArray
 from synthdp.domain.histories import NO_PARENT_ROW, STATE, Layout, Order
 
 MOST_SHARED = 2**16
-"""Largest least common multiple used as the whole number that stands for 1; beyond, a power of two is.  A safety
-limit, so that weighted sums fit 64 bits.
+"""A least common multiple up to this limit stands for one person, so that shares are exact; else a power of two does.  A
+safety limit, so that weighted sums fit 64 bits.
 """
 
 
@@ -77,8 +77,8 @@ class Rows:
 def whole_of(most: int) -> int:
     """Return the whole number that stands for 1 where up to ``most`` rows share it, so that shares are nearly exact.
 
-    It is the least common multiple of 1 ... ``most`` where that is small, so that shares are exact.  Else it is at least
-    64 ``most``: shares of ``most`` rows, or of the up to 7 ``most`` pairs of siblings, lose little when rounded down.
+    It is the least common multiple of 1 ... ``most`` where that is small, so that shares are exact.  Else it is a power of
+    two of at least 64 ``most``: shares of ``most`` rows, or of their up to 7 ``most`` pairs, lose little by rounding.
     """
     return min(math.lcm(*range(1, most + 1)), max(MOST_SHARED, 1 << math.ceil(math.log2(64 * most))))
 
@@ -108,7 +108,7 @@ class Persons:
     def of_records(cls, layout: Layout, codes: Codes) -> Persons:
         """Return the rows of persons from (n, d) codes of their records; a person without a root row has none.
 
-        Every row is decided by the record of its own person.
+        Every row follows from the record of its own person, so that a person's sensitivity is bounded.
         """
         states = codes[:, int(layout.place[0][STATE][0])].astype(np.int64)
         alive = np.flatnonzero((states & NO_PARENT_ROW) == 0)
@@ -126,14 +126,14 @@ class Persons:
         return cls(layout, tuple(tables), states)
 
     def ancestor(self, table: int, above: int) -> IntArray:
-        """Return, for each row of a table, the position of its ancestor row in the table ``above``, (rows,)."""
+        """Return the position of each row's ancestor in the table ``above``, (rows,), to look up the ancestor's values."""
         rows = self.tables[table].parent
         while (table := self.layout.tables[table].parent) != above:
             rows = self.tables[table].parent[rows]
         return rows
 
     def person(self, table: int) -> IntArray:
-        """Return, for each row of a table, the position of its person, (rows,)."""
+        """Return the position of each row's person, (rows,), because weights are divided among the rows of a person."""
         return self.ancestor(table, 0) if table else np.arange(len(self.tables[0]))
 
     def shares(self, table: int) -> IntArray:
@@ -182,7 +182,7 @@ class Persons:
         return self.divided(table, (self.tables[table].rank >= before).astype(np.int64))
 
     def whole(self, table: int) -> int:
-        """Return the whole number to which the weights of one person's rows of a table add up at most."""
+        """Return the whole number that stands for one person in a table; see `whole_of_table`."""
         return whole_of_table(self.layout, table)
 
 
@@ -337,15 +337,18 @@ def symmetric(upper: FloatArray) -> FloatArray:
 
 
 def mean_by_precision(one: tuple[FloatArray, float], other: tuple[FloatArray, float]) -> tuple[FloatArray, float]:
-    """Return the mean of two noisy tables, weighted by precision, and its stddev; each comes with its own."""
+    """Return the precision-weighted mean of two noisy tables of one shape, and its stddev.
+
+    Each table comes with the stddev of its noise in a cell, in the unit of the table.
+    """
     (first, a), (second, b) = one, other
     both = a**2 + b**2
     return np.asarray((first * b**2 + second * a**2) / both, np.float64), a * b / math.sqrt(both)
 
 
 def symmetric_stddev(stddev: float, groups: int) -> float:
-    """Return the root mean square of the noise in a symmetric table's cells, from the noise of its upper half.
+    """Return one noise stddev for all cells of a table from `symmetric`, from the stddev before: the root mean square.
 
-    ``groups`` is the number of its rows.
+    Diagonal cells keep their noise, all others have half of it; fits take one stddev.  ``groups`` is the number of rows.
     """
     return stddev * math.sqrt((1 + (groups - 1) / 4) / groups)

@@ -365,7 +365,7 @@ class TellsTables(Protocol):
     def sums_of(
         self, names: Sequence[str], answers: Answers, stddev: float, *, rows: tuple[float, float]
     ) -> ProductSums | None:
-        """Return the noisy table of some columns, in this order, from (k,) noisy answers; ``None`` if they are not enough.
+        """Return what determines the noisy table of the columns ``names``, from (k,) noisy answers; ``None`` if too few.
 
         ``rows`` is the number of rows and its standard deviation, for a family that does not measure it.
         """

@@ -95,7 +95,7 @@ class AddingStatistic(Statistic, Protocol):
 
     @property
     def cells_added(self) -> int:
-        """Length of the array of sums."""
+        """Length of the array of sums that `add_sums` adds to."""
         ...
 
     def add_sums(self, totals: Totals, codes: Codes, *, adding: AbstractContextManager[object]) -> None:
@@ -166,7 +166,7 @@ class TellsPersonTables(Protocol):
     """Queries whose answers are tables of persons."""
 
     def noisy_person_tables(self, answers: FloatArray, stddev: float) -> list[NoisyPersonTable]:
-        """Return (k,) noisy answers as tables in persons; ``stddev`` is the noise of an answer."""
+        """Return (k,) noisy answers as tables in persons, for a fit; ``stddev`` is the noise stddev of an answer."""
         ...
 
 

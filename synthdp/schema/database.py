@@ -354,7 +354,7 @@ class DatabaseSchema:
         """Raise SchemaError unless the key of a relation below the root identifies a single row of the parent table.
 
         The key needs a column besides the keys of the person and of the table above the parent: all of a person's rows
-        in the parent table, or all below one row further above, share these.
+        in the parent table, or all below one row further above, share these keys.
         """
         if set(relation.keys) <= set(self.person_keys):
             raise SchemaError(

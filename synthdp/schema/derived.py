@@ -364,7 +364,7 @@ class _Range:
             )
 
     def _with(self, *ends: Any) -> _Range:
-        """Return the range that spans some numbers, for the same expression; SchemaError if it is too wide."""
+        """Return the least range that contains ``ends``, the results at the ends of two ranges; SchemaError if too wide."""
         return _Range(self.name, min(ends), max(ends), self.whole)
 
     def __add__(self, other: _Range) -> _Range:

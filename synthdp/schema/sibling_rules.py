@@ -19,7 +19,7 @@ from synthdp.schema.relation import Relation
 
 MOST_ORDERED = 24
 """Most levels of an ordered column that a rule may count: beyond it several levels share a bin, and cannot be counted
-apart. A safety limit."""
+apart. Derived: the `BINS` of `synthdp.domain.histories`."""
 
 
 class SiblingRule(ABC):

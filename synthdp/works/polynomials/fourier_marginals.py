@@ -476,7 +476,7 @@ def _independent(queries: CellParities, averages: Answers, cells: Codes) -> Weig
 def _fits(axis: Axis) -> Axis:
     """Return the axis with one cell for all in-domain values and, if a value can be out of domain, a second cell.
 
-    Its tables only count how many rows fit.
+    A table of these axes counts how many rows are in domain, by which parities are scaled.
     """
     hidden = axis.grid.hidden
     starts = np.array([0] if hidden is None else [0, hidden])

@@ -112,8 +112,8 @@ class Monomials(LinearFamily):
     ) -> ProductSums | None:
         """Return the noisy sums of products of some columns' zero bits, from which their table is computed.
 
-        Return ``None`` if too few were measured; see `TellsTables`. If ``rows``, a number and its stddev, has less
-        noise than the noisy number of rows, it replaces that.
+        Return ``None`` if too few were measured; see `TellsTables`. ``rows`` is the number of rows and
+        its stddev: if its noise is less, it replaces the measured number of rows.
         """
         levels, variances = self.split(answers), [stddev**2] * (self.order + 1)
         if rows[1] < stddev:

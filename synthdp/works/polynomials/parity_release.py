@@ -222,7 +222,7 @@ class _Planner:
         return level_sizes(self.bits.d, self.order)[self._first :]
 
     def _within(self) -> FloatArray:
-        """Return the number of parities of each degree that the planned conjunction uses, (order + 1,)."""
+        """Return the number of parities of each degree in the planned conjunction, (order + 1,), whose noise adds up."""
         return np.array([float(math.comb(self.width, i)) for i in range(self.order + 1)])
 
     def _costs(self) -> FloatArray:

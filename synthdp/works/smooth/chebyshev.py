@@ -35,7 +35,7 @@ _STEPS_OF_FEW, _STEPS_OF_MANY = 1024, 64
 More points find a maximum more closely and take more time.  A numerical tolerance."""
 
 _AT_ONCE = 2**20
-"""Most points of such a grid in memory at once.  A safety limit of memory."""
+"""Most points of a grid on [0, π], on which kernels are maximised, in memory at once.  A safety limit of memory."""
 
 
 def tensor_swap(t: int, d: int, *, denominator: int, scales: IntArray | None = None) -> Norms:

@@ -457,7 +457,7 @@ def _gap(kept: FloatArray, values: FloatArray) -> float:
 def _sizes(t: int) -> list[int]:
     """Return the numbers of degrees that ``"auto"`` tries, descending: steps of a tenth above 32, all below.
 
-    Each takes a transform of the query's values.
+    Not all are tried, because each takes a transform of the query's values.
     """
     sizes = [t]
     while sizes[-1] > 1:

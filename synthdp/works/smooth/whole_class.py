@@ -147,8 +147,8 @@ def class_degrees(
 def _uniform(first: float, second: float, largest: float, beta: float) -> float:  # noqa: ARG001 - as `_gaussian`
     """Return a bound on sum a u^2 for independent u uniform in [-1, 1], with probability 1 - ``beta`` (Hoeffding).
 
-    ``first`` is the sum of the weights a, ``second`` the sum of their squares. It bounds the noise of the worst query
-    under a pure loss.
+    ``first`` is the sum of the weights a, ``second`` the sum of their squares; ``largest`` is not used. The result bounds
+    the noise of the worst query under a pure loss.
     """
     return min(first, first / 3 + math.sqrt(math.log(1 / beta) * second / 2))
 
@@ -157,8 +157,8 @@ def _gaussian(first: float, second: float, largest: float, beta: float) -> float
     """Return a bound on sum a z^2 for independent standard normal z, with probability 1 - ``beta``.
 
     ``first`` is the sum of the weights a, ``second`` the sum of their squares, ``largest`` their maximum (Laurent,
-    Massart 2000, lemma 1). Discrete Gaussians are sub-Gaussian, so the bound covers them too. It bounds the noise of
-    the worst query.
+    Massart 2000, lemma 1). Discrete Gaussians are sub-Gaussian, so the bound covers them too. The result bounds
+    the noise of the worst query.
     """
     x = math.log(1 / beta)
     return first + 2 * math.sqrt(second * x) + 2 * largest * x
