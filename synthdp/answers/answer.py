@@ -363,7 +363,7 @@ class AnswerEngine:
     def _share(self, question: Share) -> Answers:
         """Return the answer to a share: the fraction of rows that meet a condition, among all rows or rows of ``where``.
 
-        Noisy counts give the answer if the question is about one column; else the model does.  Rows may be weighted.
+        Noisy counts give the answer if the question is about one column, without groups or weights; else the model does.
         """
         both = question.condition if question.where is None else Both(question.condition, question.where)
         weight = self._weight(question.weight)

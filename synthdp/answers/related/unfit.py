@@ -77,7 +77,7 @@ def unusual_persons(layout: Layout, measurements: Sequence[Measurements]) -> lis
 def persons_by_noise(measurements: Sequence[Measurements]) -> Unusual | None:
     """Return the noisy number of persons if noise alone explains it, for a note; ``None`` otherwise.
 
-    A person key of few values, such as a region, takes many people for one person each.  Noise then hides all tables.
+    A person key of few values, such as a region, makes one person of many people.  Noise then hides all tables.
     """
     for _, table, noisy, stddev in noisy_person_tables(measurements):
         if table.kind is Kind.STATE:

@@ -276,8 +276,8 @@ class AdaptiveMarginals(HasPrivacyCost):
     def _rounds(self, known: Knowledge, account: Curator, workload: Workload, rng: Generator) -> Iterator[Knowledge]:
         """Score tables of several columns, choose among them, and measure the chosen ones, in one to three rounds.
 
-        Later rounds score tables against a model of the answers so far, which leaves more relations to find.  The last
-        round may also measure tables of earlier rounds again, where that gains more than a new table.
+        Later rounds score tables against a model of the answers so far, so that only relations which the model lacks
+        get high scores.  The last round may also measure tables of earlier rounds again, where that gains more.
 
         Yields the plan's state after each round.  In the last state each noisy mean product (second moment) is
         multiplied by the probability that its columns are related.

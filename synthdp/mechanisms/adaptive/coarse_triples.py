@@ -82,8 +82,9 @@ def _screening_share(known: Knowledge, triples: int) -> float:
 def _with_axes(known: Knowledge, workload: Workload, *, share: float, tables: int) -> Knowledge:
     """Return the plan's state with one more merge level, whose bins are for triples.
 
-    The bins are so few that an average cell is significant: it holds `BEYOND` stddevs of its noise if ``tables`` triples
-    share ``share`` of the budget.
+    An ordered column has so few bins, but at least 3, that an average cell is significant: it holds `BEYOND` stddevs of
+    its noise if ``tables`` triples share ``share`` of the budget.  The target, or any categorical column without a
+    target, has up to `MOST_LEVELS` bins.
     """
     stddev = known.left.table_stddev(share / tables)
     goal, axes = workload.target, known.domain.axes
@@ -110,8 +111,8 @@ def screen_triples(
     """Score triples by the noisy L1 distance of their tables over merged bins from a weighted sample of the model.
 
     Returns the triples as candidates, with the relation estimated from their scores, and the plan's state after the
-    cost.  Merged bins are so many that tables of all triples stand out from noise if they share ``share``.  The scores
-    cost at most the fraction `SCREEN` of ``share``, for the curator's neighbours.
+    cost.  Merged bins are made for triples that get ``share`` of the whole budget together; see `_with_axes`.  The
+    scores cost at most the fraction `SCREEN` of ``share``, for the curator's neighbours.
 
     Chance and the errors that remain in the triple's pairs explain a part of each score, since the triple's interaction
     would not remove these errors.  ``past`` holds the candidates of earlier rounds, among them the pairs.
