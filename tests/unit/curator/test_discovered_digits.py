@@ -117,3 +117,12 @@ def test_a_spacing_that_divides_the_range_into_parts_moves_no_number_by_much(wid
     rows[1 + spacings.index(Fraction(1))] = 8.0
     counts = NoisyCounts(rows=rows, stddev=1.0, law=NoiseLaw.GAUSSIAN)
     assert spacing_of(counts, spacings, width=width) == found
+
+
+@pytest.mark.parametrize("start", [0, 16, -32])
+def test_the_digits_of_a_range_do_not_depend_on_where_it_lies(monkeypatch, start):
+    """Noise may hide that many numbers have more digits, so that these are kept in a range of a few whole numbers."""
+    without_noise(monkeypatch)
+    values = start + np.arange(16.0).repeat(63)
+    values[:100] += 0.5
+    assert discovered(values, Continuous(), budget=PureDP(0.8)).decimals == 1

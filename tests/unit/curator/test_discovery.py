@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -10,9 +11,11 @@ import pytest
 from no_noise import recorded, replayed, without_noise
 
 from synthdp.curator import Curator
+from synthdp.curator.discovery_forecast import expected
 from synthdp.domain.grid import grid_of
 from synthdp.errors import SchemaError
 from synthdp.privacy.accounting import gdp_to_delta
+from synthdp.privacy.budget import COUNT_SHARE
 from synthdp.privacy.calibration import THRESHOLDS_SHARE, gaussian_account
 from synthdp.privacy.loss import ZCDP, ApproxDP, GaussianDP, PureDP, combined, components
 from synthdp.schema.columns import (
@@ -24,6 +27,7 @@ from synthdp.schema.columns import (
     Duration,
     Identifier,
     Integer,
+    Untyped,
     check_column,
 )
 from synthdp.schema.schema import Schema
@@ -168,3 +172,48 @@ def test_a_table_is_called_coarse_where_noise_hides_what_many_rows_hold(epsilon,
     frame = pd.DataFrame({"n": np.arange(4000) % 90, "c": ["a", "b"] * 2000})
     budget = ApproxDP(epsilon, 1e-9)
     assert Curator(frame, budget=budget).discover(spend=budget).is_coarse == coarse
+
+
+FORECAST = {
+    "labels": {"c": Categorical()},
+    "numbers": {"n": Integer()},
+    "labels of no declared type": {"u": Untyped()},
+    "several": {"c": Categorical(), "n": Integer(), "u": Untyped()},
+}
+
+
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("columns", FORECAST.values(), ids=FORECAST)
+def test_the_forecast_is_the_noise_of_the_discovery_that_follows(monkeypatch, columns, neighbors):
+    """And the number of rows, where it is private, is counted for the documented share of the budget."""
+    without_noise(monkeypatch)
+    texts = pd.Series(["a", "b"] * 2000, dtype=object)
+    frame = pd.DataFrame({"n": np.arange(4000) % 90, "c": texts, "u": texts})[list(columns)]
+    schema, budget = Schema(columns), GaussianDP(1.0, 1e-9)
+    curators = [Curator(frame, schema=schema, budget=budget, neighbors=neighbors) for _ in range(2)]
+    careful, plain = (one.discover(spend=budget, careful=i == 0) for i, one in enumerate(curators))
+    forecast = expected(schema, curators[0].adjacency, budget, rows=4000.0)
+    assert forecast.least == pytest.approx(plain.least)
+    assert (forecast.rows, forecast.columns) == (4000.0, ())
+    counted = neighbors == "add_remove"
+    assert careful.least == pytest.approx(plain.least / (1 - COUNT_SHARE * counted) ** 0.5, rel=0.01)
+    steps = [item.step for item in curators[0].receipt().items]
+    assert steps.count("discovered number of rows") == counted
+    assert curators[0].charges == curators[1].charges + counted
+
+
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("epsilon", [0.02, 2.0])
+def test_a_careful_discovery_stops_where_its_noise_would_hide_many_rows(monkeypatch, epsilon, neighbors):
+    without_noise(monkeypatch)
+    frame = pd.DataFrame({"n": np.arange(4000) % 90, "m": np.arange(4000) % 7})
+    budget = PureDP(epsilon)
+    schema = Schema({"n": Integer(), "m": Integer()})
+    curator = Curator(frame, schema=schema, budget=budget, neighbors=neighbors)
+    found = curator.discover(spend=budget, careful=True)
+    assert found.rows == pytest.approx(4000, abs=1 if epsilon < 1 else 500)
+    assert found.is_coarse == (epsilon < 1) == (found.columns == ())
+    assert curator.schema.undeclared == (("n", "m") if epsilon < 1 else ())
+    assert [item.step for item in curator.receipt().items] == (
+        ["discovered number of rows"] * (neighbors == "add_remove") if epsilon < 1 else mock.ANY
+    )

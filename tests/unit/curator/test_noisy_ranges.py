@@ -138,6 +138,16 @@ def test_a_range_is_cut_to_a_heap_unless_many_numbers_are_missed_in_it(hidden, f
     assert narrowed(counts, 0.0, float(PARTS), held=held([*rows, hidden])) == found
 
 
+@pytest.mark.parametrize(("beside", "found"), [(8, (0, 32)), (9, (8, 16)), (14, (8, 16)), (15, (0, 32))])
+def test_numbers_beside_a_heap_count_in_it_up_to_the_first_part_on_either_side(beside, found):
+    """They are as many as noise may hide, and with what is missed elsewhere more than that."""
+    rows = np.zeros(PARTS)
+    rows[10:14] = 240.0
+    rows[beside] = 36.0
+    counts = NoisyCounts(rows=rows, stddev=8.0, law=NoiseLaw.GAUSSIAN)
+    assert narrowed(counts, 0.0, float(PARTS), held=held([*rows, 70.0])) == found
+
+
 @pytest.mark.parametrize(("parts", "heap", "found"), [(2, False, (8, 14)), (3, False, (0, 32)), (3, True, (9, 14))])
 def test_where_noise_may_hide_many_numbers_only_the_narrowest_heaps_are_cut_out_at_first(parts, heap, found):
     rows = np.zeros(PARTS)

@@ -41,6 +41,45 @@ def test_far_codes_are_heaps_and_widen_no_range(numbers, codes):
     assert coarse_range(powers) == coarse_range(seen(numbers)[0])
 
 
+EDGES_OF_FAR = {  # (numbers, a sentinel or zero, whether it lies far from their powers of two)
+    "a range of sixteen times the size": (np.arange(16), -1.0, True),
+    "a range of less than sixteen times the size": (np.arange(8), -1.0, False),
+    "a distance of twice the range": (np.full(16, 1.5), -1.0, True),
+    "a distance of less than twice the range": (np.full(16, 2.5), -1.0, False),
+    "a distance below of less than twice the range": (np.full(16, -2.5), -1.0, False),
+    "above a range below zero": (np.full(16, -5.0), -1.0, False),
+    "the lower end itself": (np.array([-0.9, 50.0]), -1.0, False),
+    "a positive one beside the range": (np.arange(64), 99.0, True),
+    "a positive one in the last power": (np.append(np.arange(64), [70.0, 80.0]), 99.0, False),
+    "a positive one below the range": (np.full(16, 1030.0), 999.0, True),
+    "zero beside numbers within a factor of four": (np.array([16.0, 63.0]), 0.0, True),
+    "zero above such numbers": (np.array([-16.5, -63.0]), 0.0, True),
+    "zero beside numbers within a factor of eight": (np.array([16.0, 64.0]), 0.0, False),
+    "zero beside numbers near it": (np.array([8.0, 15.0]), 0.0, False),
+    "zero between numbers": (np.array([-20.0, 20.0]), 0.0, False),
+}
+
+
+@pytest.mark.parametrize(("numbers", "value", "far"), EDGES_OF_FAR.values(), ids=EDGES_OF_FAR)
+def test_a_value_is_far_from_where_the_documented_distance_begins(numbers, value, far):
+    """And it counts in its power of two where it is not far."""
+    many = np.repeat(numbers, 200).astype(float)
+    powers, heaps = seen(np.append(many, np.full(100, value)))
+    assert heaps == (value,) * far
+    counted = many if far else np.append(many, np.full(100, value))
+    assert powers.rows.tolist() == np.bincount(power_bins(counted).astype(int), minlength=POWER_BINS).tolist()
+
+
+@pytest.mark.parametrize("value", [0.0, -9.0, 999.0])
+def test_an_insignificant_value_is_no_sentinel_and_changes_no_count_of_others(value):
+    many = np.full(400, 20.0)
+    powers, heaps = seen(np.append(many, np.full(3, value)))
+    assert heaps == ()
+    assert powers.rows.tolist() == (
+        np.bincount(power_bins(np.append(many, [0.0] * 3 * (value == 0))).astype(int), minlength=POWER_BINS).tolist()
+    )
+
+
 NEAR = {
     "signs": [-1, 0, 1],
     "truth values": [0, 1],
