@@ -11,7 +11,10 @@ import pytest
 from no_noise import recorded, replayed, without_noise
 
 from synthdp.curator import Curator
+from synthdp.curator.discovery import Discovered
 from synthdp.curator.discovery_forecast import expected
+from synthdp.curator.noisy_ranges import PARTS
+from synthdp.curator.noisy_values import MAGNITUDE_BINS
 from synthdp.domain.grid import grid_of
 from synthdp.errors import SchemaError
 from synthdp.privacy.accounting import gdp_to_delta
@@ -217,3 +220,22 @@ def test_a_careful_discovery_stops_where_its_noise_would_hide_many_rows(monkeypa
     assert [item.step for item in curator.receipt().items] == (
         ["discovered number of rows"] * (neighbors == "add_remove") if epsilon < 1 else mock.ANY
     )
+
+
+@pytest.mark.parametrize(("hidden", "coarse"), [(0.5, True), (0.1, True), (0.07, False), (0.01, False)])
+def test_a_discovery_is_coarse_if_its_noise_hides_what_a_tenth_of_the_rows_hold(hidden, coarse):
+    assert Discovered(Schema({"x": Integer()}), (), rows=1000.0, least=1000 * hidden).is_coarse == coarse
+
+
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
+def test_each_histogram_states_all_its_bins_and_what_a_row_moves_in_them(monkeypatch, neighbors):
+    """A replaced row leaves one bin and enters another one."""
+    without_noise(monkeypatch)
+    values = pd.DataFrame({"x": 1000 + np.arange(0, 90, 0.5).repeat(50)})
+    curator = Curator(values, schema=Schema({"x": Continuous()}), budget=PureDP(100.0), neighbors=neighbors)
+    curator.discover(spend=PureDP(100.0))
+    first, *between, last = curator.receipt().items
+    assert first.answers == MAGNITUDE_BINS
+    assert last.answers == len(Continuous().spacings()) + 2  # zero, and numbers that no spacing divides
+    assert {item.answers for item in between} <= {PARTS, 2 * PARTS}
+    assert {item.sensitivity for item in (first, *between, last)} == {1.0 if neighbors == "add_remove" else 2.0}

@@ -5,15 +5,19 @@ import stat
 
 import numpy as np
 import pytest
+from hypothesis import given, strategies as st
 from series_worlds import DOMAIN, QUERIES, SCHEMA, answered, first_plan, room_of, table, terms_of, without_noise
 
 from synthdp import Curator, GaussianDP, Ledger
 from synthdp.curator.series_room import SeriesRoom
-from synthdp.curator.series_state import PrivateState
+from synthdp.curator.series_state import PrivateState, lattice
 from synthdp.errors import BudgetExceededError, DataError, FormatError, ParameterError, PrivacyError, SynthDPError
-from synthdp.privacy.series_factor import cost_matrix, largest_first, optimal_factor
+from synthdp.privacy.accounting import discrete_gaussian_sigma
+from synthdp.privacy.calibration import FINEST, LEAST_SIGMA
+from synthdp.privacy.series_factor import UNIT, cost_matrix, largest_first, optimal_factor
 from synthdp.queries.distances import MarginalDistances
 from synthdp.queries.marginals import Marginals, one_ways
+from synthdp.queries.norms import Norms
 from synthdp.works.sparse.key_counts import KeyTotal
 
 CELLS = list(itertools.product((0, 1), (0, 1)))
@@ -71,10 +75,10 @@ def test_a_unit_in_several_periods_costs_no_more_than_the_promise(most, rows, tm
     assert terms.mu**2 * 0.9 <= worst <= terms.mu**2 * (1 + 1e-9)
 
 
-def planned(folder, terms, tables, programs):
-    """Two plans: of the first two periods, and from the third on with all rows; each a program over a curator."""
+def planned(folder, terms, tables, programs, again=2):
+    """Two plans: of the periods before ``again``, and from it on with all rows; each a program over a curator."""
     room, told, sigmas = room_of(folder, terms), [], []
-    stages = [(0, 1, 0.4), (2, len(tables) - 1, 1.0)]
+    stages = [(0, again - 1, 0.4), (again, len(tables) - 1, 1.0)]
     kept, lattice = [], []
     for t, one in enumerate(tables):
         stage = next((s for s in stages if s[0] == t), None)
@@ -117,21 +121,21 @@ def distances():
     return MarginalDistances(Marginals(DOMAIN, ((0, 1),)), np.zeros(9, np.int64), 1)
 
 
-@pytest.mark.parametrize(("most", "unit"), [(1, None), (2, "who")])
-def test_plans_that_count_earlier_rows_again_keep_the_promise(most, unit, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("most", "unit", "again"), [(1, None, 2), (2, "who", 2), (2, "who", 1), (3, "who", 2)])
+def test_plans_that_count_earlier_rows_again_keep_the_promise(most, unit, again, tmp_path, monkeypatch):
     """Screening is asked once, tables in every period; a row that counts in both plans pays both."""
     without_noise(monkeypatch)
     terms = terms_of(4, unit=unit, most=most)
     units = None if unit is None else ("x", "y")
     tables = [table([(0, 1), (1, 1)], units=units) for _ in range(4)]
-    base, sigmas = planned(tmp_path / "base", terms, tables, (of_one_ways, of_pairs))
+    base, sigmas = planned(tmp_path / "base", terms, tables, (of_one_ways, of_pairs), again)
     worst = 0.0
     for number, there in enumerate(s for size in (1, most) for s in itertools.combinations(range(4), size)):
         more = [
             table([(0, 1), (1, 1), (0, 0)], units=None if unit is None else ("x", "y", "z")) if t in there else one
             for t, one in enumerate(tables)
         ]
-        found, _ = planned(tmp_path / str(number), terms, more, (of_one_ways, of_pairs))
+        found, _ = planned(tmp_path / str(number), terms, more, (of_one_ways, of_pairs), again)
         moved = (a.astype(float) - b for a, b in zip(base, found, strict=True))
         worst = max(worst, sum(float(d @ d) / (s**2 - 4) for d, s in zip(moved, sigmas, strict=True)))
     assert terms.mu**2 * 0.8 <= worst <= terms.mu**2 * (1 + 1e-9)
@@ -153,6 +157,83 @@ def test_a_plan_beyond_what_is_left_is_refused(tmp_path):
         room.ask(factor, QUERIES, [1.0] * 3, last=2, mu=mu * 1.001)
     with room.adding(0, STREAM[0]):
         room.ask(factor, QUERIES, [1.0] * 3, last=2, mu=mu)
+
+
+@pytest.mark.parametrize("costly", [0, 1, 2])
+def test_a_plan_is_charged_for_each_of_its_periods(costly, tmp_path):
+    """Of three periods one has twice the weight of the others, and so four times the cost."""
+    terms = terms_of(4)
+    factor = np.diag([UNIT] * 3)
+    factor[costly, costly] *= 2
+    most = terms.mu * factor[0, 0] / (2 * UNIT)
+    room = room_of(tmp_path, terms)
+    with room.adding(0, STREAM[0]):
+        with pytest.raises(BudgetExceededError):
+            room.ask(factor, QUERIES, [1.0] * 3, last=2, mu=most * 1.0001)
+        room.ask(factor, QUERIES, [1.0] * 3, last=2, mu=most * 0.9999)
+
+
+WRONG = {
+    "of another shape": np.eye(2, dtype=np.int64),
+    "of no square": np.eye(3, 2, dtype=np.int64),
+    "of fractions": np.eye(3),
+    "with an entry above the diagonal": np.array([[1, 0, 1], [0, 1, 0], [0, 0, 1]]),
+    "with a zero on the diagonal": np.diag([1, 0, 1]),
+    "with a negative diagonal": np.diag([1, -1, 1]),
+    "with an entry that is too large": np.diag([1, 1, 2 * UNIT + 1]),
+    "with an entry that is too far below zero": np.array([[1, 0, 0], [-2 * UNIT - 1, 1, 0], [0, 0, 1]]),
+}
+
+
+@pytest.mark.parametrize("factor", WRONG.values(), ids=WRONG)
+def test_a_factor_that_is_no_lower_triangle_of_small_whole_numbers_is_refused(factor, tmp_path):
+    room = room_of(tmp_path, terms_of(3))
+    with room.adding(0, STREAM[0]):
+        with pytest.raises(ParameterError, match="factor"):
+            room.ask(factor, QUERIES, [1.0] * 3, last=2, mu=1e-3)
+        room.ask(np.diag([1, 1, 2 * UNIT]), QUERIES, [1.0] * 3, last=2, mu=1e-6)
+
+
+def test_a_plan_ends_with_the_last_period_of_the_series(tmp_path):
+    room = room_of(tmp_path, terms_of(3))
+    with room.adding(0, STREAM[0]), pytest.raises(ParameterError, match="factor"):
+        room.ask(np.diag([1] * 4), QUERIES, [1.0] * 3, last=3, mu=1e-3)
+
+
+def test_before_and_after_a_period_nothing_is_told(tmp_path):
+    terms = terms_of(3)
+    factor, mu = first_plan(terms)
+    room = room_of(tmp_path, terms)
+    asked = (
+        lambda: room.seed,
+        room.lattices,
+        lambda: room.answers(QUERIES),
+        lambda: room.ask(factor, QUERIES, [1.0] * 3, last=2, mu=mu),
+        lambda: room.open_plan(factor, last=2, mu=mu),
+    )
+    for t in range(2):
+        for ask in asked:
+            with pytest.raises(SynthDPError):
+                ask()
+        with room.adding(t, STREAM[t]):
+            assert room.entry is None
+            assert room.seed >= 0
+            if t == 0:
+                room.ask(factor, QUERIES, [1.0] * 3, last=2, mu=mu)
+            else:
+                room.answers(QUERIES)
+
+
+@given(st.integers(1, 10**6), st.floats(1e-6, 1e6), st.integers(1, 2 * UNIT))
+def test_sums_lie_on_the_coarsest_lattice_of_the_factor_that_is_fine_enough(l2, mu, first):
+    plan = lattice(Norms(l2, l2 * l2, l2), mu, 1, first)
+    steps, rest = divmod(plan.resolution, first)
+    assert rest == 0 < steps
+    least = LEAST_SIGMA * mu / l2
+    assert plan.resolution >= min(least, FINEST)
+    assert steps == 1 or (steps - 1) * first < min(least, FINEST)
+    assert plan.noise.scale == max(LEAST_SIGMA, discrete_gaussian_sigma(plan.resolution * plan.sensitivity, mu=mu))
+    assert plan.sensitivity >= l2
 
 
 def test_other_questions_than_the_planned_ones_are_refused(tmp_path):
@@ -267,8 +348,10 @@ def test_another_process_cannot_add_at_the_same_time(tmp_path):
 
 def test_terms_cannot_change(tmp_path):
     room_of(tmp_path, terms_of(3)).start()
-    with pytest.raises(PrivacyError):
+    with pytest.raises(PrivacyError, match="other values of periods:"):
         room_of(tmp_path, terms_of(4)).start()
+    with pytest.raises(PrivacyError, match="other values of neighbors:"):
+        room_of(tmp_path, terms_of(3, neighbors="replace_one")).start()
 
 
 def test_noise_is_drawn_anew_for_every_period_and_series(tmp_path):

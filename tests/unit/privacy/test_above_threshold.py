@@ -10,7 +10,8 @@ import pytest
 from synthdp import ZCDP, ApproxDP, GaussianDP, PureDP
 from synthdp.errors import ParameterError
 from synthdp.measurements import NoiseLaw
-from synthdp.privacy.above_threshold import AboveThresholdAnswer, plan_watch
+from synthdp.privacy.above_threshold import DENOMINATOR, AboveThresholdAnswer, plan_watch
+from synthdp.privacy.accounting import gdp_from_pure
 
 
 @pytest.mark.parametrize(
@@ -50,6 +51,24 @@ def test_the_two_noises_of_a_watch_have_the_least_variance_together(loss, max_al
     plan = plan_watch(loss, max_alarms=max_alarms, alarm_share=0.5)
     together = 1 if plan.redrawn else max_alarms
     assert plan.query_scale / plan.level_scale == pytest.approx((2 * together) ** (1 / 3), rel=1e-9)
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("size", [1e-6, 1e-3, 0.3, 1.7, 8.0])
+def test_comparisons_cost_all_of_their_share_in_every_unit_of_loss(size, rows):
+    """The epsilon of both scales together is what rho = epsilon^2 / 2 gives, or the largest that mu-GDP covers."""
+    for loss in (PureDP(size), ZCDP(size), GaussianDP(size)):
+        plan = plan_watch(loss, max_alarms=2, alarm_share=0.5, rows=rows)
+        step = rows * DENOMINATOR
+        together = 1 if plan.redrawn else 2
+        epsilon = step / plan.level_scale + 2 * together * step / plan.query_scale
+        part = loss.fraction(0.5).split(2)
+        if isinstance(part, PureDP):
+            assert epsilon == pytest.approx(2 * part.epsilon, rel=1e-6)
+        elif isinstance(part, ZCDP):
+            assert epsilon == pytest.approx(math.sqrt(2 * part.rho), rel=1e-6)
+        else:
+            assert gdp_from_pure(epsilon * (1 - 1e-6)) <= part.mu <= gdp_from_pure(epsilon * (1 + 1e-6))
 
 
 @pytest.mark.parametrize("threshold", [2.0**44, -(2.0**44), 1e300, math.inf, math.nan])

@@ -113,3 +113,10 @@ def test_two_persons_who_are_exchanged_share_the_delta_and_no_more_is_kept_back(
     removed = plan_histogram(GaussianDP(math.sqrt(0.5), 5e-7), adjacency=Adjacency(Neighbors.ADD_REMOVE))
     assert exchanged.scale / exchanged.resolution == pytest.approx(removed.scale / removed.resolution, rel=1e-6)
     assert exchanged.threshold / exchanged.resolution == pytest.approx(removed.threshold / removed.resolution, abs=1e-3)
+
+
+@pytest.mark.parametrize(("eighths", "rows"), [(79, 10), (80, 10), (81, 10), (83, 10), (85, 11), (87, 11)])
+def test_a_count_with_finer_noise_is_told_to_the_nearest_row(monkeypatch, eighths, rows):
+    plan = HistogramPlan(scale=1.0, threshold=1, sensitivity=1.0, law=NoiseLaw.GAUSSIAN, resolution=8)
+    monkeypatch.setattr("synthdp.privacy.noise.gaussian_threshold", lambda counts, **_: dict.fromkeys(counts, eighths))
+    assert plan.noised({"a": 7}) == {"a": rows}
