@@ -259,3 +259,14 @@ def test_numbers_beyond_those_that_discovery_tells_apart_are_left_out(values):
 def test_large_numbers_that_are_told_apart_stay(values):
     release = sd.SyntheticRelease(epsilon=5.0).fit(pd.DataFrame({"x": values, "k": ["a", "b"] * 1500}))
     assert release.schema_["x"].lower < np.median(values) < release.schema_["x"].upper
+
+
+@pytest.mark.parametrize(("value", "bins"), [(1500.0, PARTS), (1024.0 + 15 * 32, 2 * PARTS)])
+def test_a_range_of_about_five_bins_is_divided_twice_as_finely(monkeypatch, value, bins):
+    """Numbers on both sides of the border between two bins fill both, and keep two bins on either side of them."""
+    without_noise(monkeypatch)
+    frame = pd.DataFrame({"x": np.repeat([value - 0.25, value + 0.25], 2000)})
+    curator = Curator(frame, schema=Schema({"x": Continuous()}), budget=PureDP(10.0))
+    curator.discover(spend=PureDP(10.0))
+    answers = [item.answers for item in curator.receipt().items if item.step == "discovered bounds: x"]
+    assert answers == [PARTS, bins]

@@ -56,6 +56,17 @@ def test_what_is_left_of_the_cap_can_be_spent_and_no_more(tmp_path):
     book.reserve("default", left, what="the rest")
 
 
+def test_a_program_that_failed_says_the_cost_of_the_account_that_was_given_up():
+    """Without a ledger, which would tell it too."""
+    curator = Curator(TABLE, schema=SCHEMA, budget=WHOLE)
+    account = curator.open_account(ends=(0.1, 0.5))
+    account.measure(QUERIES, spend=account.budget.fraction(0.1))
+    assert curator.became.startswith(f"{WHOLE} is spent")
+    cost = account.give_up()
+    assert cost.epsilon < WHOLE.epsilon
+    assert curator.became.startswith(f"{cost} is spent")
+
+
 def test_nothing_answers_after_an_account_was_given_up(book):
     account = opened(book)
     account.give_up()

@@ -105,6 +105,16 @@ def test_a_leaf_belongs_to_the_row_of_its_own_person_that_it_names() -> None:
     assert sorted(column(name, codes, "persons", "#left out of leaves")[:, 0]) == [0, 1]
 
 
+def test_each_leaf_has_a_place_of_its_own_under_its_row() -> None:
+    """Two rows in the order of their periods, and two places under each; the last code is for a place without a leaf."""
+    person = Person((True,), ((2, "a"), (0, "b")), ((0, True), (0, False), (1, True)))
+    codes = codes_of(frames([person], SCHEMAS["child of a child"]), LAYOUTS["child of a child"])
+    leaves = column("child of a child", codes, "leaves", "w")[0].tolist()
+    empty = max(leaves)
+    assert leaves[:2] == [1, empty]
+    assert sorted(leaves[2:]) == [0, 1] < [empty]
+
+
 NO_CHOICE = [
     one
     for one in EVERYBODY

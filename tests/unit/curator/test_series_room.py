@@ -9,6 +9,7 @@ from hypothesis import given, strategies as st
 from series_worlds import DOMAIN, QUERIES, SCHEMA, answered, first_plan, room_of, table, terms_of, without_noise
 
 from synthdp import Curator, GaussianDP, Ledger
+from synthdp.curator.series_account import CHARGED
 from synthdp.curator.series_room import SeriesRoom
 from synthdp.curator.series_state import PrivateState, lattice
 from synthdp.errors import BudgetExceededError, DataError, FormatError, ParameterError, PrivacyError, SynthDPError
@@ -313,6 +314,19 @@ def test_the_ledger_is_charged_once_for_the_whole_series(tmp_path):
     other = SeriesRoom(tmp_path / "other", schema=SCHEMA, terms=terms_of(3), ledger=ledger, dataset="beds")
     with pytest.raises(BudgetExceededError):
         other.start()
+
+
+def test_a_series_that_stopped_before_it_noted_its_entry_is_not_charged_again(tmp_path):
+    """The entry was reserved; the note of its number is what a crash may leave out."""
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    ledger.set_cap("beds", terms_of(3).loss)
+    rooms = [SeriesRoom(tmp_path / "p", schema=SCHEMA, terms=terms_of(3), ledger=ledger, dataset="beds") for _ in "ab"]
+    rooms[0].start()
+    before = rooms[0].entry
+    PrivateState(tmp_path / "p").drop(CHARGED)
+    assert rooms[1].entry is None
+    rooms[1].start()
+    assert [entry.number for entry in ledger.entries("beds")] == [before] == [rooms[1].entry]
 
 
 def test_private_files_are_readable_by_their_owner_alone_and_go(tmp_path):

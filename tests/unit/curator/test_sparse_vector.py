@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+import stat
 
 import numpy as np
 import pandas as pd
@@ -172,6 +173,14 @@ def test_a_continued_watch_has_the_same_hidden_level_and_answers_alike(monkeypat
     assert [again.ask(support(20), guess=g) is None for g in guesses] == [
         straight.ask(support(20), guess=g) is None for g in guesses
     ]
+
+
+def test_a_watch_is_saved_in_a_new_folder_of_new_folders(tmp_path):
+    curator, opened = watch()
+    path = tmp_path / "some" / "folder"
+    save(curator, opened, path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o700
+    assert continued(Curator(TABLE, budget=PureDP(1.0)), path).alarms == 0
 
 
 def save(curator, opened, path):
