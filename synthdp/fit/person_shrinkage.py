@@ -267,9 +267,10 @@ def towards(
 SWEEPS = 30
 """Iterations of proportional fitting of a table to its margins.  A safety limit of time."""
 
-ROUNDS, STRONGEST = 8, 12.0
-"""ROUNDS is the largest number of Gauss-Newton steps when an association is fitted.  STRONGEST bounds its parameters,
-which are added to logarithms of counts: exp(12) is about 160 000, so no count overflows.  Numerical tolerances."""
+ROUNDS, STRONGEST = 30, 12.0
+"""ROUNDS is the largest number of Gauss-Newton steps when an association is fitted: a safety limit, as slopes of six
+categories take some 13.  STRONGEST bounds its parameters, which are added to logarithms of counts: exp(12) is about 160 000,
+so no count overflows.  A numerical tolerance."""
 
 LEAST_GROUPS = 3
 """An association is fitted only to numbers with at least this many groups.  Derived: two groups are at -1 and 1, where
@@ -362,10 +363,15 @@ def associated(
                 slopes.T @ (noisy - found).ravel(),
                 rcond=None,
             )[0]
-            move *= min(1.0, 1.0 / max(float(np.abs(move).max()), 1e-9))
-            new = np.clip(theta + move, -STRONGEST, STRONGEST)
-            then = table(new)
-            if ((noisy - then) ** 2).sum() >= ((noisy - found) ** 2).sum() - 1e-3 * stddev**2:
+            before, length = float(((noisy - found) ** 2).sum()), 1.0
+            while True:  # a full step may go too far where counts are small
+                new = np.clip(theta + length * move, -STRONGEST, STRONGEST)
+                then = table(new)
+                gain = before - float(((noisy - then) ** 2).sum())
+                if gain >= 0 or length < LEAST_STEP:
+                    break
+                length /= 2
+            if gain < 1e-3 * stddev**2:
                 break
             theta, found = new, then
         now_risk = float(((noisy - found) ** 2).sum()) + 2 * used * stddev**2

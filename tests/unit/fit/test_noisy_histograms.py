@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import arrays
+from scipy.optimize import least_squares
 
 import synthdp as sd
 from synthdp.domain.domain import axis_of
@@ -261,3 +262,21 @@ def test_a_type_with_more_rows_keeps_them_though_noise_hides_who_has_many() -> N
     assert abs(errors[1]).max() < 0.02
     turned = towards(noisy.T, expected.T, 86.0, ordered=(0, 6))
     np.testing.assert_allclose(turned.T, towards(noisy, expected, 86.0, ordered=(6, 0)), rtol=1e-6, atol=1e-3)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_other_slopes_are_nearer_to_a_noisy_table(seed: int) -> None:
+    """Nobody has the last type, as nobody has a missing value, so that noise alone determines its slope."""
+    rng, true = np.random.default_rng(seed), np.column_stack([CLAIMS, np.zeros(len(CLAIMS))])
+    noisy = true + rng.normal(0, 86, true.shape)
+    margins = [np.maximum(true.sum(axis=axis) + rng.normal(0, 40, 6), 0) for axis in (1, 0)]
+    margins = [margin / margin.sum() * true.sum() for margin in margins]
+    expected, slopes = np.outer(*margins) / true.sum(), person_shrinkage.features(true.shape, (6, 0), same=False)
+
+    def gap(theta: np.ndarray) -> np.ndarray:
+        table = (expected + 1e-3) * np.exp(np.tensordot(theta, slopes[0], axes=1))
+        return np.asarray((noisy - person_shrinkage.raked(table, margins)).ravel() / 86)
+
+    found = person_shrinkage.associated(noisy, expected, margins, 86.0, slopes)
+    best = least_squares(gap, np.zeros(len(slopes[0])), bounds=(-12, 12))
+    assert (((noisy - found) / 86) ** 2).sum() < 2 * best.cost + 1  # the noise alone has 36
