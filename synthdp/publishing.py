@@ -179,7 +179,10 @@ def _safe_places(asked: Path | None, beside: Path) -> Iterator[Path]:
 
 
 def _is_saved(release: Release[Any], place: Path) -> bool:
-    """Return whether a release lies at a path and loads unchanged; save it there first if nothing is there."""
+    """Return whether a paid release lies at a path and loads unchanged; save it there first if nothing is there.
+
+    The release is so rescued after a failed write.  After any failure here the caller tries the next place.
+    """
     with suppress(Exception):
         if not place.exists():
             save(release, place)

@@ -262,7 +262,7 @@ class PanelSeries:
         return dataframe(found | _intervals(noisy, errors))
 
     def answer(self, *conditions: str | None) -> Any:
-        """Return how many persons met conditions in consecutive periods, for every period that ends such a run.
+        """Return how many persons met conditions in consecutive periods, for each last period from number ``window`` on.
 
         Costs nothing.
 
@@ -280,6 +280,8 @@ class PanelSeries:
         ------
         ParameterError
             If there are more conditions than the window has periods, or a condition cuts a state in two.
+        DataError
+            Before ``window`` periods are added.
         """
         if not 1 <= len(conditions) <= self.window:
             raise ParameterError(

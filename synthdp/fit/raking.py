@@ -358,7 +358,7 @@ def raked_exactly(
     rng: Generator,
     rows: float = ROWS,
 ) -> Explicit:
-    """Return weighted rows of a model that have public totals exactly, by iterative proportional fitting.
+    """Return weighted rows of a model, as fractions of all rows, that have public totals, by iterative proportional fitting.
 
     Where totals have rows and the model has none, rows of the model are given the values that are missing, unless a
     rule forbids it.  Totals that rules forbid are missed, and totals of very many cells are met only nearly; see
@@ -369,7 +369,8 @@ def raked_exactly(
     model
         The distribution to stay close to, in relative entropy.
     totals
-        For some cliques the (cells,) rows, which agree with each other; all sums are the same.
+        For some cliques the (cells,) rows, which agree with each other; all sums are the same.  Only their proportions
+        matter, since the weights of rows sum to 1.
     zeros
         For some cliques, which combinations may occur.
     rng

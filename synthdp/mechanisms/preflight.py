@@ -282,6 +282,9 @@ def account_of(curator: Curator, mechanism: object, *schemas: Schema, ends: Sequ
 def account_budget(loss: PrivacyLoss, mechanism: object, *schemas: Schema) -> PrivacyLoss:
     """Return the budget that `account_of` would open with, from which a plan computes noise before any row is read.
 
+    If something is discovered before the mechanism and the mechanism allows it, an (epsilon, delta) loss becomes a
+    Gaussian one, less the share of delta for open levels; else the budget is ``loss``.
+
     Parameters
     ----------
     loss

@@ -146,7 +146,7 @@ class Repair:
                     self.indices[name][same] = self.redraw(name, same, masks[name])
 
     def _possible(self, names: Sequence[str], orders: Sequence[ColumnOrder], cells: AnyArray) -> dict[str, BoolArray]:
-        """Return by column a mask of its bin's grid points that comparison rules allow, given the other columns' bins.
+        """Return by column a mask, (grid points,), true at the points of its bin that comparison rules allow in these bins.
 
         Results are cached for up to `REMEMBERED` combinations of bins.
         """

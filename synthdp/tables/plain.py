@@ -302,7 +302,7 @@ def _number(value: bool | float | Decimal) -> str:
 
 
 def _nanoseconds(moment: np.datetime64) -> int:
-    """Return a moment in nanoseconds since 1970."""
+    """Return a moment in nanoseconds since 1970, as a Python integer: the same in all units, and without overflow."""
     return int(moment.astype(np.int64)) * NANOSECONDS[np.datetime_data(moment.dtype)[0]]
 
 

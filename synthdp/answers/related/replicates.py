@@ -76,7 +76,11 @@ class DatabaseReplicates:
 
     @classmethod
     def of(cls, drawn: Drawn, known: MeasuredDatabase, rng: Generator, *, size: int = REPLICATES) -> DatabaseReplicates:
-        """Return ``size`` replicates: databases drawn from the pool, and weights fitted to their noisy tables."""
+        """Return twice ``size`` databases, as weights of the pool, each with weights fitted to its tables.
+
+        Half of them vary by sampling and by noise in the tables; half have random relations, and tables without noise.
+        Differences between both weights of a database give standard errors.
+        """
         persons, total = drawn.persons, known.total
         even = np.full(len(drawn), total / len(drawn))
         base = refitted(persons, known.measured, even, np.array([total]))[:, 0]

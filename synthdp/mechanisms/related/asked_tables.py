@@ -140,8 +140,9 @@ def merged_by_relation(grouping: Grouping, tables: Sequence[FloatArray], groups:
 def count_groupings(layout: Layout, table: int) -> dict[str, Grouping]:
     """Return groupings of a parent row's number of child rows, for tables of several attributes, by name.
 
-    ``many`` groups by the number of rows.  ``first`` groups by the period of the first row, and exists only if rows lie
-    in periods and the first period differs between parents.
+    ``many`` merges numbers of rows into a few groups, up to `COUNT_ENDS`, so that each holds enough persons.  ``first``
+    groups by the period of the first row alone, whatever the number; it exists only if rows lie in periods and the first
+    period differs between parents.
     """
     many = layout.rows_of_count(table)
     found = {"many": Grouping("many", np.searchsorted([0.5, *(end + 0.5 for end in COUNT_ENDS)], many))}
