@@ -133,7 +133,7 @@ class PersonTable:
 
     @property
     def weighs_as(self) -> Kind:
-        """The table's kind; of a table of three attributes `Kind.STEP` or `Kind.ROW`, which weigh rows in the same way."""
+        """The kind that rows are weighted by: its own; of three attributes `Kind.STEP` if a part is one, else `Kind.ROW`."""
         if self.kind is not Kind.TRIPLE:
             return self.kind
         return Kind.STEP if any(one.kind is Kind.STEP for one in self.parts) else Kind.ROW

@@ -356,7 +356,7 @@ class Identifier(Known):
         return Fresh(self.prefix, self.pattern)
 
     def check(self, where: str) -> None:
-        """Raise SchemaError unless the prefix or the pattern is valid, and not both are given."""
+        """Raise SchemaError if both a prefix and a pattern are given, or if the pattern is invalid."""
         if self.pattern is not None and self.prefix is not None:
             raise SchemaError(f"{where}: prefix and pattern must not both be given")
         if self.pattern is not None:

@@ -57,9 +57,9 @@ def row_weights(stddev: FloatArray) -> FloatArray:
 
 
 def expected_noise(stddev: FloatArray) -> float:
-    """Return the expected L1 objective of the true table, from noise alone: sum of weight · E|noise|.
+    """Return the expected weighted L1 distance of the true answers from the noisy ones, for Laplace noise.
 
-    A fit below this level fits noise.
+    It is the sum of weight · E|noise|, without ``insensitive`` and ``pull``.  A fit that is much nearer fits noise.
     """
     return _LAPLACE_MEAN_ABS * float(row_weights(stddev) @ stddev)
 
@@ -229,7 +229,7 @@ class FitProblem:
 
     @property
     def noise_level(self) -> float:
-        """The expected objective of the true table from noise alone, sum of r E|noise|; a gap far below it gains nothing."""
+        """The expected sum of weight · |noise| over the answers, for Laplace noise; solvers may leave gaps far below it."""
         return expected_noise(self.stddev)
 
     @property

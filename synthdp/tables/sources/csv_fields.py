@@ -287,7 +287,10 @@ def detected(path: str | PathLike[str], known: CsvFormat) -> CsvFormat:
 
 
 def _first_line(path: Path) -> bytes:
-    """Return the bytes of a file's first line, or enough bytes to contain it in UTF-16."""
+    """Return the bytes of a file's first line, or enough bytes to contain it in UTF-16.
+
+    Only the first line decides delimiter and encoding, because other lines are private.
+    """
 
     def say(error: BaseException) -> FormatError:
         reason = getattr(error, "strerror", None) or "it is not valid gzip"

@@ -382,7 +382,10 @@ class SqlSource:
 
     @property
     def address(self) -> str | None:
-        """A text that identifies the table by its database's address, without user and password; ``None`` for a query."""
+        """Database and name of the table as a text, without user and password; ``None`` for a query.
+
+        Synthetic rows are not written into a table with this address.
+        """
         return None if self._table is None else f"{self._place} {quoted_table(self._table, 'sql')}"
 
     def identities(self) -> tuple[str, ...]:

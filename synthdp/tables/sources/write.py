@@ -42,7 +42,7 @@ def write_blocks(path: str | PathLike[str], blocks: Iterable[Any], *, escape_for
     path
         The file; its ending says the format.  Until all is written it has another name, which is removed on failure.
     blocks
-        One frame or more, of the same columns and types.
+        One frame or more, of the same columns and types, of the library that `library_for` names for the path.
     escape_formulas
         In CSV files, defuse texts that a spreadsheet would run; see `synthdp.tables.sources.csv.write_csv`.
 

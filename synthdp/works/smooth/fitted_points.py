@@ -73,7 +73,9 @@ class Sizes:
         return self.degrees is None and t < paper
 
     def check(self, d: int) -> None:
-        """Raise an error if t degrees of d columns give too many averages.
+        """Raise an error if ``degrees`` of d columns, or 2 if they are not set, give more than `MAX_AVERAGES` averages.
+
+        Degrees that are not set are lowered later until they fit, so that only the least number, 2, must.
 
         Raises
         ------

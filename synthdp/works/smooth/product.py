@@ -72,11 +72,11 @@ safety limit."""
 MAX_MOMENTS = 5000
 """Most moments that a plan may measure.  A safety limit of time."""
 CANDIDATES = 4000
-"""Least number of support points that are drawn.  A safety limit of time: more points meet the moments better."""
+"""Least number of support points that are drawn by default.  A safety limit of time: more points meet the moments better."""
 CANDIDATES_PER_MOMENT = 10
 """Support points per moment.  Fewer leave the fit too little choice to meet all moments.  A safety limit of time."""
 MOST_CANDIDATES = 20_000
-"""Most support points that are drawn.  A safety limit of time."""
+"""Most support points that are drawn by default; ``candidates`` may ask for more.  A safety limit of time."""
 _STEEPEST = 500.0
 """Largest absolute value of the second moment's multiplier that all columns' densities share; a root is searched within
 it. A numerical tolerance."""
