@@ -16,7 +16,7 @@ from forks import raced
 from old_ledger import CAPS, SPENDS, version_of, write_old_ledger
 
 from synthdp import ApproxDP, Ledger, PureDP
-from synthdp.curator.ledger_file import VERSION
+from synthdp.curator.ledger_file import _STEPS, VERSION
 from synthdp.errors import BudgetExceededError, LedgerError
 from synthdp.privacy.neighbors import Adjacency
 
@@ -273,6 +273,27 @@ def test_a_spend_that_an_older_version_reserved_can_be_committed(tmp_path):
     book = Ledger(write_old_ledger(tmp_path / "l.sqlite"))
     book.commit(2)
     assert [entry.state for entry in book.entries("patients")] == ["committed", "committed"]
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_ledger_of_each_later_version_keeps_its_spends_and_takes_new_ones(version, tmp_path):
+    """Version 2 is what upgrades version 1 before keys came; version 3 has keys, and no spend that was returned."""
+    path = write_old_ledger(tmp_path / "l.sqlite")
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        for step in _STEPS[1][: -len(_STEPS[2])]:
+            db.execute(step)
+        if version == 3:
+            db.execute("ALTER TABLE spends ADD COLUMN key TEXT")
+            db.execute("CREATE UNIQUE INDEX one_spend_a_key ON spends (key)")
+            db.execute("UPDATE spends SET key = 'once' WHERE id = 3")
+        db.execute(f"UPDATE meta SET version = {version}")
+    book = Ledger(path)
+    assert known(book) == (CAPS, SPENDS)
+    assert [entry.number for entry in book.entries("visits", key="once")] == [3] * (version == 3)
+    book.declare("patients")
+    book.reserve("patients", PureDP(0.25), what="new")
+    assert version_of(path) == VERSION
+    assert [entry.what for entry in book.entries("patients")] == ["account", "histogram", "new"]
 
 
 def declared(path, name):

@@ -71,6 +71,34 @@ def test_a_person_with_many_rows_has_those_it_may_have() -> None:
     assert sorted(column("sequence", codes, "persons", "#left out of rows")[:, 0]) == [0, 1]
 
 
+@pytest.mark.parametrize("number", range(6))
+def test_rows_that_are_not_used_decide_nothing_on_the_rows_that_are(number: int) -> None:
+    """A row's rank depends on the person, on the row, and on how many equal rows came before it."""
+    rows = [(t, v) for t in range(3) for v in "ab"]
+    rows = rows[number:] + rows[:number]
+    used = used_rows(rows)
+    assert len(used) == 3
+    for left_out in set(rows) - set(used):
+        assert used_rows([row for row in rows if row != left_out]) == used
+
+
+def used_rows(rows: list[tuple[int, str]]) -> list[tuple[int, str]]:
+    """The rows of one person that are used, in the order of their places."""
+    codes = codes_of(frames([Person((True,), tuple(rows))], SCHEMAS["no order"]), LAYOUTS["no order"])
+    periods, values = (column("no order", codes, "rows", attribute)[0].tolist() for attribute in "tv")
+    return [(t, "ab"[v]) for t, v in zip(periods, values, strict=True)]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, sd.errors.DataError])
+def test_what_stops_the_joining_of_persons_is_told(error: type[BaseException], monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*_: object) -> None:
+        raise error("stopped")
+
+    monkeypatch.setattr(module, "records_of", stop)
+    with pytest.raises(error, match="stopped"):
+        codes_of(frames([Person((True,), ((0, "a"),))], SCHEMAS["sequence"]), LAYOUTS["sequence"])
+
+
 def test_a_row_that_no_person_has_makes_a_person_without_a_root_row() -> None:
     tables = frames([Person((), ((0, "a"),)), Person((True, False), ()), Person((True,), ())], SCHEMAS["sequence"])
     codes = codes_of(tables, LAYOUTS["sequence"])

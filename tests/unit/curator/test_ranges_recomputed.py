@@ -32,6 +32,7 @@ from synthdp.curator.noisy_ranges import (
     is_beyond,
     is_narrow,
     may_cut,
+    may_stay,
     narrowed,
     part_bins,
     parts_of_range,
@@ -307,6 +308,14 @@ def test_a_range_keeps_the_bins_that_the_rules_name(counts, part, hidden, more, 
     options = {"held": held, "narrow": narrow and more > 3, "whole": whole, "last_look": last_look, "heap": heap}
     first, last = narrowed_again(counts, lower, upper, **options)
     assert narrowed(counts, lower, upper, **options) == (lower + first * part, lower + last * part)
+
+
+@given(parts_of_a_range(), st.sampled_from([1.0, 0.25, 3.0]), st.integers(0, 70), st.booleans())
+def test_a_narrowed_range_may_stay_by_the_gap_between_its_outermost_filled_bins(counts, part, bins, whole):
+    filled = significant(counts)
+    gap = part * (filled[-1] - filled[0] - 1) if filled else 0.0
+    wide = bins * part - whole > NARROW * least_span(filled, gap, whole=whole)
+    assert may_stay(counts, part, 5.0, 5.0 + bins * part, whole=whole) is not wide
 
 
 DIGITS = [Fraction(100), Fraction(10), Fraction(1), Fraction(1, 10), Fraction(1, 1000)]

@@ -100,6 +100,20 @@ def test_knowing_the_noise_is_laplace_helps(epsilon, k):
     assert pld <= composition.rdp(epsilon, k, delta=1e-6) * (1 + 1e-3)
 
 
+@pytest.mark.parametrize(
+    ("epsilon", "k", "delta"), [(0.02, 100, 1e-6), (1.0, 7, 1e-9), (3.0, 20, 1e-2), (6.0, 40, 0.1), (1e-3, 1, 1e-6)]
+)
+def test_the_rule_of_renyi_orders_is_the_least_over_all_orders(epsilon, k, delta):
+    """Brute force over orders from just above 1 to 10^7; also where the best order is below 2."""
+    excess = np.geomspace(1e-3, 1e7, 20_001)
+    alpha = 1 + excess
+    up = np.log(alpha / (2 * alpha - 1)) + excess * epsilon
+    down = np.log(excess / (2 * alpha - 1)) - alpha * epsilon
+    renyi = np.logaddexp(up, down) / excess
+    totals = k * renyi - (math.log(delta) + np.log(alpha)) / excess + np.log1p(-1 / alpha)
+    assert composition.rdp(epsilon, k, delta=delta) == pytest.approx(max(0.0, totals.min()), rel=1e-5, abs=1e-5)
+
+
 def test_the_lectures_formula_is_infinite_where_it_is_not_proved():
     assert composition.lecture(1.0, 10, delta=1e-6) == math.inf
     assert composition.lecture(0.01, 10, delta=1e-6) == pytest.approx(0.01 * math.sqrt(80 * math.log(1e6)))

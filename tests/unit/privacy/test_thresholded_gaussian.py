@@ -116,6 +116,16 @@ def test_the_delta_is_never_below_the_chance_that_a_unit_of_its_own_keys_is_seen
             assert sum(unit) > rows or chance <= claimed + 1e-12
 
 
+@given(st.integers(1, 60), st.floats(4.0, 300.0), st.sampled_from([1, 3]), st.integers(1, 400))
+@example(6, 4.0, 1, 7)
+def test_the_delta_is_the_largest_bound_over_all_numbers_of_keys(rows, sigma, resolution, threshold):
+    """Brute force over the keys: each has the most rows that the others leave it."""
+    claimed = noise.gaussian_threshold_delta(rows, scale=sigma, threshold=threshold, resolution=resolution)
+    margins = [threshold - (rows - keys + 1) * resolution for keys in range(1, rows + 1)]
+    chances = [1.0 if margin < 1 else float(ndtr(-(margin - 1) / sigma)) for margin in margins]
+    assert claimed == pytest.approx(min(1.0, max(i * one for i, one in enumerate(chances, 1))), rel=1e-8)
+
+
 @given(st.integers(1, 50), st.floats(4.0, 2.0**40), st.floats(1e-30, 0.1), st.sampled_from([1, 2**10, 2**20]))
 def test_the_threshold_is_the_least_that_keeps_the_delta(rows, sigma, delta, resolution):
     threshold = noise.gaussian_threshold_for(rows, scale=sigma, delta=delta, resolution=resolution)
