@@ -187,3 +187,10 @@ def test_parts_say_that_a_range_is_narrow_where_the_nearest_numbers_that_they_ma
     counts = NoisyCounts(rows=rows, stddev=1.0, law=NoiseLaw.GAUSSIAN)
     assert may_stay(counts, 1.0, 0.0, 4.0 * (apart - 1))
     assert not may_stay(counts, 1.0, 0.0, 4.0 * (apart - 1) + 0.01)
+
+
+@pytest.mark.parametrize("filled", [False, True])
+def test_a_range_of_one_whole_number_may_stay_whether_a_part_is_filled_or_not(filled):
+    counts = NoisyCounts(rows=np.array([1000.0 * filled]), stddev=1.0, law=NoiseLaw.GAUSSIAN)
+    assert may_stay(counts, 1.0, 5.0, 6.0, whole=True)
+    assert not may_stay(counts, 1.0, 5.0, 7.0, whole=True)
