@@ -19,7 +19,7 @@ from synthdp.answers.leaves import (
     FineBinCounts,
     Histogram,
     InDomainFineBins,
-    RowCount,
+    NoisyRows,
     effective_counts,
     gls_fine_bins,
     intraclass_correlation,
@@ -97,14 +97,14 @@ class GLSEstimates:
         return number_of_rows(self._row_counts) or (self.model.total, self._noise_of_total)
 
     @cached_property
-    def _row_counts(self) -> list[RowCount]:
+    def _row_counts(self) -> list[NoisyRows]:
         """Return the noisy numbers of rows: row counts and sums of tables.  Without a row count the list is empty."""
-        found = [RowCount(frozenset(), rows, stddev**2) for rows, stddev in row_counts(self.measurements)]
+        found = [NoisyRows(frozenset(), rows, stddev**2) for rows, stddev in row_counts(self.measurements)]
         for measured in self.measurements if found else ():
             names = () if measured.domain is None else measured.domain.names
             whole = (table for table in measured.tables if not table.alone)
             found += [
-                RowCount(
+                NoisyRows(
                     frozenset(names[j] for j in table.clique),
                     float(table.counts.sum()),
                     table.counts.size * table.stddev**2,

@@ -44,7 +44,7 @@ class Histogram(NamedTuple):
     stddev: float
 
 
-class RowCount(NamedTuple):
+class NoisyRows(NamedTuple):
     """Holds a noisy number of rows, such as the sum of a noisy table's cells.
 
     Parameters
@@ -62,7 +62,7 @@ class RowCount(NamedTuple):
     variance: float
 
 
-def number_of_rows(counts: Iterable[RowCount], *, without: str | None = None) -> tuple[float, float] | None:
+def number_of_rows(counts: Iterable[NoisyRows], *, without: str | None = None) -> tuple[float, float] | None:
     """Return the mean of noisy numbers of rows by precision, and the stddev of its error.
 
     Numbers from tables with the column ``without`` are left out: the noise of the mean is then independent of the noise

@@ -16,7 +16,7 @@ from synthdp.answers.grouping import leaf_means, numbers_of
 from synthdp.answers.leaves import (
     FineBinEstimates,
     Histogram,
-    RowCount,
+    NoisyRows,
     effective_counts,
     gls_fine_bins,
     intraclass_correlation,
@@ -208,7 +208,7 @@ def noisy_person_tables(measurements: Iterable[Measurements]) -> Iterator[NoisyP
     yield from each_once(table for one in measurements for table in one.person_tables)
 
 
-def persons_with_rows(measurements: Iterable[Measurements], table: int) -> list[RowCount]:
+def persons_with_rows(measurements: Iterable[Measurements], table: int) -> list[NoisyRows]:
     """Return the noisy numbers of persons with rows of a table: sums of the tables in which each such person counts 1.
 
     Their mean by precision has less noise than any of them.
@@ -224,7 +224,7 @@ def persons_with_rows(measurements: Iterable[Measurements], table: int) -> list[
             columns.add(of.other)
         elif of.kind is not Kind.ONE or of.attribute not in layout.tables[table].axes or of.even(layout):
             continue
-        found.append(RowCount(frozenset(columns), float(counts.sum()), counts.size * stddev**2))
+        found.append(NoisyRows(frozenset(columns), float(counts.sum()), counts.size * stddev**2))
     return found
 
 
