@@ -1,4 +1,4 @@
-"""A distribution held implicitly by a junction tree: log-potentials on cliques, exact marginals.
+"""A distribution held implicitly by a junction tree: log-potentials on cliques, exact marginals, sampled rows.
 
 Made by `fit.max_entropy`; the calibration here is also that fit's objective.  Knows no measurement and no
 noise.
