@@ -35,7 +35,7 @@ def rooms_of(root: Path) -> tuple[Counter[str], Counter[tuple[str, str]]]:
         for path in sorted((root / "synthdp").rglob("*.py"))
     }
     lines, arrows = Counter[str](), Counter[tuple[str, str]]()
-    for name, path in paths.items():
+    for path in paths.values():
         text = path.read_text(encoding="utf-8")
         tree = ast.parse(text)
         room = _room(root, path)
