@@ -47,7 +47,7 @@ def test_a_plan_is_of_what_the_schema_is_of(place: Path) -> None:
     of_one = [sd.plan(ONE, rows=200), sd.plan(ONE.tables["persons"], rows=200), sd.plan(place / "one.json", rows=200)]
     of_one.append(sd.DatabaseRelease(schema=ONE).plan(rows={"persons": 200}))
     assert {(one.rows, one.columns) for one in of_one} == {(200, 1)}
-    with pytest.raises(sd.errors.ParameterError, match="weight works with one table only"):
+    with pytest.raises(sd.errors.ParameterError, match="weight"):
         sd.plan(SCHEMA, rows=200, weight="perwt", weight_bounds=(1, 2))
 
 

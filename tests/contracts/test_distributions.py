@@ -167,11 +167,11 @@ def test_evidence_of_probability_zero_is_refused_by_naming_columns_only(case):
 @pytest.mark.parametrize(
     ("evidence", "message"),
     [
-        ({5: np.ones(2, bool)}, r"given names column 5, but columns are numbered from 0 to 4"),
-        ({0: np.ones(3, bool)}, "given of column 0 must be an array of 2 booleans or numbers"),
-        ({0: np.ones(2, int)}, "given of column 0 must be an array of 2 booleans or numbers"),
-        ({0: np.array([1.0, -0.5])}, "given of column 0 must hold finite numbers of at least 0"),
-        ({0: np.array([1.0, np.inf])}, "given of column 0 must hold finite numbers of at least 0"),
+        ({5: np.ones(2, bool)}, "given.*column 5"),
+        ({0: np.ones(3, bool)}, "given.*column 0.*array"),
+        ({0: np.ones(2, int)}, "given.*column 0.*array"),
+        ({0: np.array([1.0, -0.5])}, "given.*column 0.*finite"),
+        ({0: np.array([1.0, np.inf])}, "given.*column 0.*finite"),
     ],
 )
 def test_evidence_that_does_not_fit_is_refused(case, evidence, message):
@@ -186,7 +186,7 @@ def test_a_negative_number_of_rows_is_refused(case):
 
 @pytest.mark.parametrize("clique", [(1, 0), (0, 0), (4, 5), (-1, 2)])
 def test_a_clique_that_does_not_fit_is_refused(case, clique):
-    with pytest.raises(ParameterError, match=r"clique \(.*\) must"):
+    with pytest.raises(ParameterError, match="clique"):
         case[0].marginal(clique)
 
 

@@ -65,5 +65,5 @@ def test_a_text_in_another_format_is_refused(name: str, value: Any) -> None:
     schema = sd.Schema({"x": column})
     release = sd.SyntheticRelease(schema=schema, epsilon=5.0).fit(pd.DataFrame({"x": COLUMNS[name][0]}))
     if not reads:
-        with pytest.raises(ParameterError, match="column 'x'"):
+        with pytest.raises(ParameterError, match="'x'"):
             release.sample(2, given={"x": value})

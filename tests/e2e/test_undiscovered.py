@@ -93,7 +93,7 @@ def test_a_refusal_before_the_first_private_answer_costs_nothing(tmp_path: Path)
     assert "nothing was spent" in refusal(release, table(60)[["n"]])
     assert [entry.state for entry in release.ledger.entries("d")] == ["returned"]
     assert release.ledger.left("d") == sd.ApproxDP(10.0, 1e-6)
-    with pytest.raises(DiscoveryError, match="nothing was spent"):
+    with pytest.raises(DiscoveryError, match="spent"):
         release.set_params(ledger=None, dataset=None).fit(table(60)[["n"]])
 
 
@@ -119,7 +119,7 @@ def test_a_model_is_not_trained_on_a_table_that_was_refused() -> None:
 @pytest.mark.parametrize("wrong", ["refuse ", "drop", None, 1])
 def test_any_other_setting_is_refused_before_anything_is_spent(wrong: object, tmp_path: Path) -> None:
     release = refusing(tmp_path).set_params(undiscovered=wrong)
-    with pytest.raises(ParameterError, match="leave_out, refuse"):
+    with pytest.raises(ParameterError, match=r"leave_out.*refuse"):
         release.fit(table(100))
     assert release.ledger.entries() == []
 

@@ -36,5 +36,5 @@ def test_answers_that_can_be_met_are_met() -> None:
 
 
 def test_a_penalty_must_be_positive() -> None:
-    with pytest.raises(ParameterError, match="must be positive"):
+    with pytest.raises(ParameterError, match="penalty"):
         LeastSquares(penalty=0.0)

@@ -138,11 +138,11 @@ DISCOVERED = Schema({"n": Integer(), "c": Categorical(["a", "b"]), "b": Boolean(
 def test_an_undeclared_column_is_measured_when_it_was_discovered_and_only_as_it_was():
     curator = Curator(TABLE, schema=DISCOVERED, budget=BUDGET)
     domain = domain_of(SCHEMA)
-    with pytest.raises(ParameterError, match="column 'n'"):
+    with pytest.raises(ParameterError, match="'n'"):
         curator.measure(one_ways(domain), spend=PART)
     found = curator.discover(spend=PART).schema
     assert len(curator.measure(one_ways(domain_of(found)), spend=PART).values)
-    with pytest.raises(ParameterError, match="column 'n'"):
+    with pytest.raises(ParameterError, match="'n'"):
         curator.measure(one_ways(domain), spend=PART)
 
 

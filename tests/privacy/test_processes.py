@@ -274,7 +274,7 @@ def measured_in_a_worker() -> str:
 @pytest.mark.parametrize("thing", ["curator", "account", "watch", "sparse", "online"])
 def test_workers_that_are_sent_a_budget_are_not(thing, world):
     """joblib and pools that spawn send their work as pickles."""
-    with pytest.raises(PrivacyError, match="cannot be pickled"):
+    with pytest.raises(PrivacyError):
         pickle.dumps(getattr(world, thing))
 
 

@@ -184,7 +184,7 @@ def test_a_folder_in_which_somebody_else_writes_is_left_alone(name, tmp_path):
     """As two that save to one folder at once: the second is refused, and the first one's file is whole."""
     (tmp_path / name).write_bytes(b"somebody else's")
     session = opened()
-    with pytest.raises(FormatError, match="holds a saved session already"):
+    with pytest.raises(FormatError, match="session"):
         session.save(tmp_path)
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [(name, b"somebody else's")]
     session.ask(first(20))
@@ -335,11 +335,11 @@ def interrupted(*_: object) -> None:
 def test_a_session_that_could_not_be_saved_leaves_nothing_behind_and_can_be_saved_elsewhere(tmp_path):
     session = opened()
     (tmp_path / "file").write_text("")
-    with pytest.raises(FormatError, match="cannot be written"):
+    with pytest.raises(FormatError, match="file/s'"):
         session.save(tmp_path / "file" / "s")
     opened().save(tmp_path / "taken")
     before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(FormatError, match="holds a saved session already"):
+    with pytest.raises(FormatError, match="taken'"):
         session.save(tmp_path / "taken")
     assert sorted(tmp_path.rglob("*")) == before
     session.save(tmp_path / "free")
@@ -353,7 +353,7 @@ def test_no_session_is_saved_where_one_was_ever_saved(tmp_path):
     """One that was read there might be taken for the next."""
     opened().save(tmp_path / "s")
     session = resume_session(tmp_path / "s", curator())
-    with pytest.raises(FormatError, match="holds a saved session already"):
+    with pytest.raises(FormatError, match="s'"):
         session.save(tmp_path / "s")
     assert session.ask(first(20)) is not None
 
@@ -366,7 +366,7 @@ def test_a_folder_that_was_exchanged_while_it_was_read_is_not_continued(tmp_path
         shutil.rmtree(tmp_path / "s")
         (tmp_path / "other").rename(tmp_path / "s")
 
-    with pytest.raises(PrivacyError, match="continued already"):
+    with pytest.raises(PrivacyError, match="continued"):
         while_it_is_read(tmp_path / "s", exchange)
 
 
@@ -380,7 +380,7 @@ def test_a_continued_session_that_is_put_back_is_refused_beside_the_mark_of_its_
     text = (tmp_path / "s" / "session.json").read_bytes()
     resume_session(tmp_path / "s", curator())
     (tmp_path / "s" / "session.json").write_bytes(text)
-    with pytest.raises(PrivacyError, match="continued already"):
+    with pytest.raises(PrivacyError, match="continued"):
         resume_session(tmp_path / "s", curator())
 
 
@@ -392,9 +392,9 @@ def test_a_watch_answers_only_when_its_folder_was_taken(tmp_path):
         read.append(saved.watch)
         saved.watch.ask(first(20).support(), guess=0.0)
 
-    with pytest.raises(PrivacyError, match="not continued yet"):
+    with pytest.raises(PrivacyError, match="resume_session"):
         while_it_is_read(tmp_path / "s", ask)
-    with pytest.raises(PrivacyError, match="not continued yet"):
+    with pytest.raises(PrivacyError, match="resume_session"):
         read[0].ask(first(20).support(), guess=0.0)
     while_it_is_read(tmp_path / "s", lambda saved: read.append(saved.watch))
     read[1].ask(first(20).support(), guess=0.0)
@@ -421,7 +421,7 @@ def test_who_looks_while_another_continues_is_told_so(tmp_path, monkeypatch, mom
 
     for name in ("exists", "read_bytes", "rename"):
         monkeypatch.setattr(Path, name, looking(name))
-    with pytest.raises(PrivacyError, match="continued already"):
+    with pytest.raises(PrivacyError, match="continued"):
         resume_session(tmp_path / "s", curator())
 
 

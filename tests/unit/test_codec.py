@@ -119,7 +119,7 @@ def test_a_release_of_queries_of_ones_own_is_saved_whole(make, mechanism, tmp_pa
 @pytest.mark.parametrize("make", REFUSED.values(), ids=REFUSED)
 def test_what_could_not_be_saved_is_refused_before_the_spend(make, mechanism, tmp_path):
     asked = sd.Curator(TABLE, schema=SCHEMA, budget=BUDGET, ledger=tmp_path / "ledger.sqlite", dataset="d")
-    with pytest.raises(ParameterError, match=r"saved_as|read back"):
+    with pytest.raises(ParameterError, match=r"Unnamed|class"):
         mechanism(make(domain_of(SCHEMA))).release(asked)
     assert asked.remaining == BUDGET
     assert asked.receipt().entries == ()
@@ -148,7 +148,7 @@ def test_the_packages_own_names_cannot_be_taken(name):
 
 
 def test_a_name_is_one_classes_and_stays_when_a_notebook_defines_it_again():
-    with pytest.raises(ParameterError, match="another class"):
+    with pytest.raises(ParameterError, match=r"'tests\.Named'"):
         saved_as("tests.Named")(Unnamed)
     again = dataclass(frozen=True, eq=False)(type("Named", (Named,), {"__module__": __name__, "__qualname__": "Named"}))
     try:

@@ -215,7 +215,7 @@ def test_a_paid_release_is_kept_when_its_folder_cannot_be_written(tmp_path: Path
 
     with monkeypatch.context() as patch:
         patch.setattr("synthdp.dossier.evidence_files", full)
-        with pytest.raises(DataError, match="No space left"):
+        with pytest.raises(DataError, match="out'"):
             publish_folder(TABLE, settings(ledger=book.path), place, about=About())
     assert (place.exists(), kept_release(place).exists()) == (False, True)
     write_folder(sd.load(kept_release(place)), place, about=About())
@@ -268,5 +268,5 @@ def test_every_day_of_the_calendar_may_be_the_date_of_publication(day: dt.date) 
     ],
 )  # fmt: skip
 def test_a_date_that_is_no_day_is_refused(date: str) -> None:
-    with pytest.raises(ParameterError, match="day of the calendar"):
+    with pytest.raises(ParameterError, match="date"):
         check_folder(Path("no such folder"), About(date=date), ending=".csv", key=None)

@@ -216,12 +216,12 @@ def test_an_explicit_model_answers_too() -> None:
 @pytest.mark.parametrize(
     ("question", "message"),
     [
-        (lambda: sd.marginal("height"), "there is no column 'height'"),
-        (lambda: sd.mean("city"), "have no mean"),
-        (lambda: sd.quantile("city"), "have no quantiles"),
-        (lambda: sd.smooth(lambda x: x, columns=["age"]), "must return"),
-        (lambda: sd.smooth(lambda x: x[:, 0], columns=["sex"]), "is about numbers"),
-        (lambda: "age > 3", "must be made by"),
+        (lambda: sd.marginal("height"), "'height'"),
+        (lambda: sd.mean("city"), "'city'.*mean"),
+        (lambda: sd.quantile("city"), "'city'.*quantiles"),
+        (lambda: sd.smooth(lambda x: x, columns=["age"]), "function.*shape"),
+        (lambda: sd.smooth(lambda x: x[:, 0], columns=["sex"]), "'sex'.*numbers"),
+        (lambda: "age > 3", "question"),
     ],
 )
 def test_a_question_without_an_answer_is_refused(noisy: sd.SyntheticRelease, question, message: str) -> None:
@@ -232,16 +232,16 @@ def test_a_question_without_an_answer_is_refused(noisy: sd.SyntheticRelease, que
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (sd.marginal, "1 to 6 different columns"),
-        (lambda: sd.marginal("a", "a"), "each column only once"),
-        (lambda: sd.marginal("a", bins={"b": 3}), "the marginal does not have"),
-        (lambda: sd.marginal("a", bins=0), "at least 1"),
-        (lambda: sd.marginal("a", bins={"a": [3, 2]}), "increasing bin edges"),
-        (lambda: sd.marginal("a", bins={"a": [0, float("nan"), 50]}), "increasing bin edges"),
-        (lambda: sd.quantile("a", 1.0), "above 0 and below 1"),
-        (lambda: sd.quantile("a", "median"), "above 0 and below 1"),
-        (lambda: sd.mean(3), "by its name"),
-        (lambda: sd.smooth(3), "must be a function of one array"),
+        (sd.marginal, "marginal.*columns"),
+        (lambda: sd.marginal("a", "a"), "once"),
+        (lambda: sd.marginal("a", bins={"b": 3}), "bins.*'b'"),
+        (lambda: sd.marginal("a", bins=0), "bins"),
+        (lambda: sd.marginal("a", bins={"a": [3, 2]}), "bins.*edges"),
+        (lambda: sd.marginal("a", bins={"a": [0, float("nan"), 50]}), "bins.*edges"),
+        (lambda: sd.quantile("a", 1.0), r"\bq\b"),
+        (lambda: sd.quantile("a", "median"), r"\bq\b"),
+        (lambda: sd.mean(3), "name"),
+        (lambda: sd.smooth(3), "function"),
     ],
 )
 def test_a_question_that_makes_no_sense_is_refused_when_it_is_made(make, message: str) -> None:

@@ -98,26 +98,26 @@ def test_conditions_mean_what_pandas_means(lower: int, upper: int, listed: list[
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "an expression must be a text"),
-        ("age >", "character 6: expected a value"),
-        ("age > 3 age", "character 9: expected 'and', 'or' or the end"),
-        ("age ; 3", "character 5: ';' cannot be read"),
-        ("age == '3", "character 8: .* cannot be read: it needs another one"),
-        ("(age > 3", "expected '\\)'"),
-        ("age in 3", "expected a list in parentheses"),
-        ("age in (3", "expected ',' or '\\)'"),
-        ("age is 3", "expected 'null'"),
-        ("age not 3", "expected 'in'"),
-        ("3 < 4", "expected a column"),
-        ("'two words' < 4", "goes in backticks"),
-        ("two words < 4", "goes in backticks"),
-        ("3", "expected a comparison"),
-        ("__import__('os')", "expected 'and', 'or' or the end"),
-        ("age.__class__ == 3 ** 9", "'\\*' cannot be read"),
-        ("(" * 60 + "age" + ")" * 60, "must be nested at most 50 deep"),
-        ("not " * 60 + "member", "must be nested at most 50 deep"),
-        (" or ".join(["age == 1"] * 300), "at most 200 comparisons"),
-        ("a" * 20_000, "at most 10000 characters"),
+        ("", "text"),
+        ("age >", r"\b6\b.*value"),
+        ("age > 3 age", r"\b9\b.*'and', 'or'"),
+        ("age ; 3", r"\b5\b.*';'"),
+        ("age == '3", r"\b8\b"),
+        ("(age > 3", r"'\)'"),
+        ("age in 3", "list"),
+        ("age in (3", r"','.*'\)'"),
+        ("age is 3", "'null'"),
+        ("age not 3", "'in'"),
+        ("3 < 4", "column"),
+        ("'two words' < 4", "backticks"),
+        ("two words < 4", "backticks"),
+        ("3", "comparison"),
+        ("__import__('os')", "'and', 'or'"),
+        ("age.__class__ == 3 ** 9", r"'\*'"),
+        ("(" * 60 + "age" + ")" * 60, r"\b50\b"),
+        ("not " * 60 + "member", r"\b50\b"),
+        (" or ".join(["age == 1"] * 300), r"\b200\b"),
+        ("a" * 20_000, "10000.*20000"),
     ],
 )
 def test_what_cannot_be_read_is_refused_in_one_sentence(text: str, message: str) -> None:
@@ -129,13 +129,13 @@ def test_what_cannot_be_read_is_refused_in_one_sentence(text: str, message: str)
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("height > 3", "character 1: there is no column 'height'"),
-        ("age == 'x'", "holds numbers"),
-        ("age == true", "holds numbers"),
-        ("city == 'b'", "has no level 'b'; it has: 'a'"),
-        ("city < 'b'", "have no order"),
-        ("member == 1", "has no level 1; it has: true and false"),
-        ("seen > 'yesterday'", "holds points in time"),
+        ("height > 3", "'height'"),
+        ("age == 'x'", "'age'.*numbers"),
+        ("age == true", "'age'.*numbers"),
+        ("city == 'b'", "'city'.*'b'.*'a'"),
+        ("city < 'b'", "'city'.*order"),
+        ("member == 1", "'member'.*1.*true.*false"),
+        ("seen > 'yesterday'", "'seen'.*'yesterday'"),
         ("age > null", "`age is null`"),
         ("id == 'x'", "identifier"),
     ],
@@ -162,5 +162,5 @@ def test_a_huge_number_is_a_number() -> None:
 
 @pytest.mark.parametrize(("text", "word"), [("a > 1 & b > 2", "and"), ("a > 1 | b > 2", "or"), ("~a", "not")])
 def test_signs_of_other_languages_are_answered_with_the_word_that_is_meant(text, word):
-    with pytest.raises(ParameterError, match=f"use '{word}'"):
+    with pytest.raises(ParameterError, match=f"'{word}'"):
         parse(text)

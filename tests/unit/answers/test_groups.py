@@ -161,17 +161,17 @@ def test_groups_are_those_of_a_marginal() -> None:
 @pytest.mark.parametrize(
     ("question", "message"),
     [
-        (lambda: sd.sum("c"), "have no sum"),
-        (lambda: sd.sum("t"), "have no sum"),
-        (lambda: sd.variance("t"), "have no variance"),
-        (lambda: sd.correlation("a", "c"), "have no correlation"),
-        (lambda: sd.sum("a", weight="c"), "cannot be weights"),
-        (lambda: sd.sum("a", weight="t"), "cannot be weights"),
-        (lambda: sd.sum("a", weight="a"), "cannot be its own weight"),
-        (lambda: sd.count(weight="n"), "negative values of column"),
-        (lambda: sd.share("m", weight="height"), "no column named 'height'|there is no column 'height'"),
-        (lambda: sd.mean("a", by="height"), "there is no column 'height'"),
-        (lambda: sd.share("height > 3"), "there is no column 'height'"),
+        (lambda: sd.sum("c"), "sum"),
+        (lambda: sd.sum("t"), "sum"),
+        (lambda: sd.variance("t"), "'t'.*variance"),
+        (lambda: sd.correlation("a", "c"), "'c'.*correlation"),
+        (lambda: sd.sum("a", weight="c"), "weights"),
+        (lambda: sd.sum("a", weight="t"), "weights"),
+        (lambda: sd.sum("a", weight="a"), "'a'.*weight"),
+        (lambda: sd.count(weight="n"), "'n'.*weight"),
+        (lambda: sd.share("m", weight="height"), "'height'"),
+        (lambda: sd.mean("a", by="height"), "'height'"),
+        (lambda: sd.share("height > 3"), "'height'"),
     ],
 )
 def test_a_question_without_an_answer_is_refused(exact_release: sd.SyntheticRelease, question, message: str) -> None:
@@ -199,7 +199,7 @@ def test_numbers_of_any_size_have_a_finite_answer_or_a_sentence(bound: float) ->
     for name, ask in STATISTICS.items():
         for question in (ask(), ask(by="g")):
             if bound > LARGEST[name]:
-                with pytest.raises(ParameterError, match=f"bounds of column 'x' are too far apart for a {name}, which"):
+                with pytest.raises(ParameterError, match=f"'x'.*{name}"):
                     release.answer(question)
             else:
                 found = release.answer(question)[["estimate", "standard_error", "lower", "upper"]]
@@ -210,11 +210,11 @@ def test_numbers_of_any_size_have_a_finite_answer_or_a_sentence(bound: float) ->
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: sd.count(by=["c", "c"]), "each only once"),
-        (lambda: sd.correlation("a", "a"), "two different columns"),
-        (lambda: sd.mean("a", by=[3]), "by its name"),
-        (lambda: sd.mean("a", by=3), "a list of names"),
-        (lambda: sd.sum("a", weight=3), "by its name"),
+        (lambda: sd.count(by=["c", "c"]), r"\bby\b"),
+        (lambda: sd.correlation("a", "a"), "correlation"),
+        (lambda: sd.mean("a", by=[3]), "name"),
+        (lambda: sd.mean("a", by=3), r"\bby\b"),
+        (lambda: sd.sum("a", weight=3), "name"),
     ],
 )
 def test_a_question_that_makes_no_sense_is_refused_when_it_is_made(make, message: str) -> None:

@@ -136,19 +136,19 @@ def test_intervals_of_coefficients_hold_the_truth_as_often_as_they_say() -> None
 @pytest.mark.parametrize(
     ("formula", "message"),
     [
-        ("y", "character 2: expected"),
-        ("y ~", "after the last sign"),
-        ("~ a", "expected the name of a column, found '~'"),
-        ("y ~ a +", "after the last sign"),
-        ("y ~ a b", "expected '\\+', found 'b'"),
-        ("y ~ a ~ b", "expected '\\+', found '~'"),
-        ("y ~ a * b", "character 7: a formula may contain only"),
-        ("y ~ 1", "character 5: a formula may contain only"),
-        ("y ~ a + a", "each column only once"),
-        ("y ~ y", "each column only once"),
-        ("", "must be a text"),
-        (3, "must be a text"),
-        ("y ~ " + " + ".join(f"x{i}" for i in range(31)), "at most 30 terms"),
+        ("y", r"\b2\b.*'~'"),
+        ("y ~", "sign"),
+        ("~ a", r"\b1\b.*'~'"),
+        ("y ~ a +", "sign"),
+        ("y ~ a b", r"'\+'.*'b'"),
+        ("y ~ a ~ b", r"'\+'.*'~'"),
+        ("y ~ a * b", r"\b7\b"),
+        ("y ~ 1", r"\b5\b"),
+        ("y ~ a + a", "once"),
+        ("y ~ y", "once"),
+        ("", "text"),
+        (3, "text"),
+        ("y ~ " + " + ".join(f"x{i}" for i in range(31)), r"\b30\b.*\b31\b"),
     ],
 )
 def test_a_formula_that_cannot_be_read_is_refused_when_it_is_made(formula, message: str) -> None:
@@ -160,10 +160,10 @@ def test_a_formula_that_cannot_be_read_is_refused_when_it_is_made(formula, messa
     ("question", "message"),
     [
         (lambda: sd.regression("y ~ height"), "height"),
-        (lambda: sd.regression("c ~ a"), "cannot be the response of a regression"),
-        (lambda: sd.regression("y ~ t"), "a regression cannot use"),
-        (lambda: sd.regression("y ~ a", where="height > 3"), "there is no column 'height'"),
-        (lambda: sd.regression("y ~ a", by="height"), "there is no column 'height'"),
+        (lambda: sd.regression("c ~ a"), "'c'.*response"),
+        (lambda: sd.regression("y ~ t"), "'t'"),
+        (lambda: sd.regression("y ~ a", where="height > 3"), "'height'"),
+        (lambda: sd.regression("y ~ a", by="height"), "'height'"),
     ],
 )
 def test_a_regression_without_an_answer_is_refused(model: SyntheticModel, question, message: str) -> None:

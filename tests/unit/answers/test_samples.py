@@ -101,14 +101,14 @@ def test_equal_seeds_give_equal_tables_and_the_tables_of_one_seed_differ() -> No
 
 @pytest.mark.parametrize(("m", "rows"), [(1, None), (0, None), (2.5, None), ("many", None), (2, 0), (2, "all")])
 def test_a_wrong_number_of_tables_or_rows_is_refused(m: object, rows: object) -> None:
-    with pytest.raises(ParameterError, match=r"^(m|rows) \("):
+    with pytest.raises(ParameterError, match=r"^(m|rows)\b"):
         fitted().samples(m, rows=rows)
 
 
 def test_a_release_that_keeps_no_noisy_tables_is_refused() -> None:
     few = {"mechanism": "mwem", "mechanism_options": {"rounds": 2}}
     release = sd.SyntheticRelease(schema=SCHEMA, epsilon=1.0, **few).fit(table())
-    with pytest.raises(ParameterError, match=r"keeps no noisy marginals|draw with sample"):
+    with pytest.raises(ParameterError, match="marginals"):
         release.samples(3)
 
 
@@ -140,12 +140,12 @@ def test_several_estimates_are_combined_one_by_one() -> None:
 @pytest.mark.parametrize(
     ("estimates", "variances", "options", "message"),
     [
-        ([1.0], [1.0], {}, "2 or more tables"),
-        ([1.0, 2.0], [1.0], {}, "2 or more tables"),
-        ([1.0, 2.0], [1.0, 1.0, 1.0], {}, "one variance for each estimate"),
+        ([1.0], [1.0], {}, "estimates|variances"),
+        ([1.0, 2.0], [1.0], {}, "estimates|variances"),
+        ([1.0, 2.0], [1.0, 1.0, 1.0], {}, "variances.*3.*estimates.*2"),
         ([1.0, np.nan], [1.0, 1.0], {}, "finite"),
         ([1.0, 2.0], [1.0, -1.0], {}, "negative"),
-        (["a", "b"], [1.0, 1.0], {}, "must be numbers"),
+        (["a", "b"], [1.0, 1.0], {}, "estimates"),
         ([1.0, 2.0], [1.0, 1.0], {"level": 1.0}, "level"),
     ],
 )

@@ -29,7 +29,6 @@ RELATIONS = [
     Adjacency(REPLACE, "person"),
 ]
 PAIRS = list(itertools.permutations(RELATIONS, 2))
-UNCAPPED = r"without a cap its losses are recorded, not limited, so set one with set_cap\(\) or `synthdp ledger --cap`"
 
 
 def ask(relation: Adjacency, ledger: Path, *, dataset: str = "t", table: object = TABLE) -> None:
@@ -60,7 +59,7 @@ class Unreadable:
 @pytest.mark.parametrize(("first", "second"), PAIRS, ids=str)
 def test_an_adversary_who_mixes_relations_is_refused_before_anything_is_spent_or_read(first, second, tmp_path):
     ask(first, tmp_path / "l.sqlite")
-    with pytest.raises(LedgerError, match=r"do not add up"):
+    with pytest.raises(LedgerError, match="neighbours"):
         ask(second, tmp_path / "l.sqlite", table=Unreadable())
     assert spends(tmp_path / "l.sqlite") == [("t", PureDP(0.5), "committed")]
 
@@ -69,7 +68,7 @@ def test_an_adversary_who_mixes_relations_is_refused_before_anything_is_spent_or
 def test_a_cap_covers_no_spend_of_another_relation(capped, second, tmp_path):
     book = Ledger(tmp_path / "l.sqlite")
     book.set_cap("t", PureDP(9.0), neighbors=capped.neighbors, privacy_unit=capped.unit)
-    with pytest.raises(LedgerError, match="do not add up"):
+    with pytest.raises(LedgerError, match="neighbours"):
         ask(second, tmp_path / "l.sqlite", table=Unreadable())
     assert (book.entries(), book.left("t")) == ([], PureDP(9.0))
 
@@ -80,7 +79,7 @@ def test_spends_of_one_relation_add_up_and_are_recorded_with_it(relation, tmp_pa
     book.set_cap("t", PureDP(1.25), neighbors=relation.neighbors, privacy_unit=relation.unit)
     ask(relation, tmp_path / "l.sqlite")
     ask(relation, tmp_path / "l.sqlite")
-    with pytest.raises(BudgetExceededError, match=r"only ε = 0\.25 of 1\.25 is left"):
+    with pytest.raises(BudgetExceededError, match=r"0\.25.*1\.25"):
         ask(relation, tmp_path / "l.sqlite")
     assert book.left("t") == PureDP(0.25)
     assert book.adjacency("t") == relation
@@ -100,7 +99,7 @@ def test_how_many_rows_of_a_unit_are_used_may_differ(tmp_path):
 @pytest.mark.parametrize("settings", [{"neighbors": "replace_one"}, {"privacy_unit": "person"}])
 def test_the_estimator_cannot_mix_relations_either(settings, tmp_path):
     SyntheticRelease(schema=SCHEMA, ledger=tmp_path / "l.sqlite", dataset="t").fit(TABLE)
-    with pytest.raises(LedgerError, match="do not add up"):
+    with pytest.raises(LedgerError, match="neighbours"):
         SyntheticRelease(schema=SCHEMA, ledger=tmp_path / "l.sqlite", dataset="t", **settings).fit(TABLE)
     assert spends(tmp_path / "l.sqlite") == [("t", ApproxDP(1.0, 1e-9), "committed")]
 
@@ -126,9 +125,9 @@ def test_a_cap_moves_to_another_relation_until_something_is_spent(tmp_path):
     book.set_cap("t", PureDP(1.0))
     book.set_cap("t", PureDP(2.0), privacy_unit="person")
     ask(RELATIONS[2], tmp_path / "l.sqlite")
-    with pytest.raises(LedgerError, match="do not add up"):
+    with pytest.raises(LedgerError, match="'person'"):
         book.set_cap("t", PureDP(9.0), neighbors="add_remove")
-    with pytest.raises(LedgerError, match="do not add up"):
+    with pytest.raises(LedgerError, match="'person'"):
         book.declare("t", neighbors="replace_one", privacy_unit="person")
     assert (book.cap("t"), book.adjacency("t")) == (PureDP(2.0), RELATIONS[2])
 
@@ -137,7 +136,7 @@ def test_a_cap_moves_to_another_relation_until_something_is_spent(tmp_path):
 def test_a_cap_in_which_earlier_spends_cannot_be_stated_is_refused(cap, tmp_path):
     book = Ledger(tmp_path / "l.sqlite")
     book.reserve("t", ApproxDP(0.5, 1e-9), what="x")
-    with pytest.raises(LedgerError, match=f"is a {type(cap).__name__}"):
+    with pytest.raises(LedgerError, match=f"'t'.*{type(cap).__name__}"):
         book.set_cap("t", cap)
     assert book.cap("t") is None
 
@@ -146,7 +145,7 @@ def test_a_cap_in_which_earlier_spends_cannot_be_stated_is_refused(cap, tmp_path
 def test_a_spend_that_cannot_be_stated_in_the_caps_currency_is_refused(cap, tmp_path):
     book = Ledger(tmp_path / "l.sqlite")
     book.set_cap("t", cap)
-    with pytest.raises(LedgerError, match="cannot be converted"):
+    with pytest.raises(LedgerError, match=r"'t'.*0\.5"):
         book.reserve("t", ApproxDP(0.5, 1e-9), what="x")
     assert (book.entries(), book.left("t")) == ([], cap)
 
@@ -157,15 +156,15 @@ def test_a_spend_that_cannot_be_stated_in_the_caps_currency_is_refused(cap, tmp_
 @pytest.mark.parametrize("typo", ["patient", "Patients", "PATIENTS", "pateints", "patients ", "patients_2"])
 def test_a_mistyped_data_set_is_said_aloud_with_the_name_that_was_meant(typo, tmp_path):
     Ledger(tmp_path / "l.sqlite").set_cap("patients", PureDP(0.5))
-    with pytest.warns(LedgerWarning, match=f"'{typo}' is new to ledger .*{UNCAPPED}; did you mean 'patients'"):
+    with pytest.warns(LedgerWarning, match=f"'{typo}'.*new.*set_cap.*'patients'"):
         ask(RELATIONS[0], tmp_path / "l.sqlite", dataset=typo)
-    with pytest.warns(LedgerWarning, match=f"'{typo}' has no cap in ledger .*{UNCAPPED}; did you mean 'patients'"):
+    with pytest.warns(LedgerWarning, match=f"'{typo}'.*set_cap.*'patients'"):
         ask(RELATIONS[0], tmp_path / "l.sqlite", dataset=typo)
 
 
 def test_a_forgotten_name_is_said_aloud_with_the_names_that_have_a_cap(tmp_path):
     Ledger(tmp_path / "l.sqlite").set_cap("patients", ApproxDP(1.0, 1e-6))
-    with pytest.warns(LedgerWarning, match="'default' is new to ledger .*did you mean 'patients'"):
+    with pytest.warns(LedgerWarning, match="'default'.*new.*'patients'"):
         SyntheticRelease(schema=SCHEMA, ledger=tmp_path / "l.sqlite").fit(TABLE)
 
 
@@ -177,9 +176,9 @@ def test_the_warning_of_a_spend_without_a_cap_names_the_line_that_spends(tmp_pat
 
 def test_every_spend_without_a_cap_is_said_aloud_and_none_with_one(tmp_path):
     book = Ledger(tmp_path / "l.sqlite")
-    with pytest.warns(LedgerWarning, match=f"'t' is new to ledger .*{UNCAPPED}$"):
+    with pytest.warns(LedgerWarning, match=r"'t'.*new.*set_cap"):
         book.reserve("t", PureDP(0.5), what="x")
-    with pytest.warns(LedgerWarning, match=f"'t' has no cap in ledger .*{UNCAPPED}$"):
+    with pytest.warns(LedgerWarning, match=r"'t'.*set_cap"):
         book.reserve("t", PureDP(0.5), what="x")
     book.set_cap("t", PureDP(2.0))
     with warnings.catch_warnings():
@@ -222,9 +221,9 @@ def test_an_empty_name_is_no_name_for_a_curator(name, tmp_path):
 
 @pytest.mark.parametrize("dataset", ["patients", ""])
 def test_a_data_set_without_a_ledger_is_refused_before_anything_is_read(dataset):
-    with pytest.raises(ParameterError, match=r"dataset .* ledger"):
+    with pytest.raises(ParameterError, match=r"dataset.*ledger"):
         Curator(Unreadable(), schema=SCHEMA, budget=PureDP(1.0), dataset=dataset)
-    with pytest.raises(ParameterError, match=r"dataset .* ledger"):
+    with pytest.raises(ParameterError, match=r"dataset.*ledger"):
         SyntheticRelease(schema=SCHEMA, dataset=dataset).fit(TABLE)
 
 
@@ -282,7 +281,7 @@ def test_a_spend_whose_file_was_removed_is_not_committed_in_silence(tmp_path):
     book = Ledger(tmp_path / "l.sqlite")
     number = book.reserve("t", PureDP(0.5), what="x")
     (tmp_path / "l.sqlite").unlink()
-    with pytest.raises(LedgerError, match=r"l\.sqlite' has lost entry 1"):
+    with pytest.raises(LedgerError, match=r"l\.sqlite'.*\b1\b"):
         book.commit(number)
 
 
@@ -317,7 +316,7 @@ def test_a_database_of_another_program_is_refused_and_left_as_it_is(statements, 
         lambda: Ledger(path).left("t"),
     ]
     for door in doors:
-        with pytest.raises(LedgerError, match=r"theirs\.sqlite' (is not a synthdp ledger|has version 0)"):
+        with pytest.raises(LedgerError, match=r"theirs\.sqlite"):
             door()
     assert path.read_bytes() == before
 
@@ -333,9 +332,9 @@ def test_a_damaged_entry_is_never_read_as_no_spend(column, text, tmp_path):
         db.execute(
             "UPDATE datasets SET adjacency = coalesce((SELECT ? WHERE ? = 'adjacency'), adjacency)", (text, column)
         )
-    with pytest.raises(LedgerError, match="is damaged"):
+    with pytest.raises(LedgerError, match="damaged"):
         book.entries()
-    with pytest.raises(LedgerError, match="is damaged"):
+    with pytest.raises(LedgerError, match="damaged"):
         book.reserve("t", PureDP(0.25), what="y")
 
 

@@ -12,14 +12,12 @@ from synthdp.errors import BudgetExceededError
 from synthdp.privacy.neighbors import Adjacency
 
 
-@pytest.mark.parametrize(("cap", "left"), [(ApproxDP(0.7, 1e-6), "0.2 of 0.7"), (ApproxDP(0.3, 1e-6), "0 of 0.3")])
+@pytest.mark.parametrize(("cap", "left"), [(ApproxDP(0.7, 1e-6), r"0\.2.*0\.7"), (ApproxDP(0.3, 1e-6), r"0.*0\.3")])
 def test_a_ledger_says_what_is_left_and_never_less_than_nothing(tmp_path, cap, left):
     book = Ledger(tmp_path / "l.sqlite")
     book.reserve("t", PureDP(0.5), what="x")
     book.set_cap("t", cap)
-    with pytest.raises(
-        BudgetExceededError, match=rf"spend ε = 0\.4 on data set 't', but only ε = {left} is left in ledger"
-    ):
+    with pytest.raises(BudgetExceededError, match=rf"0\.4.*'t'.*{left}"):
         book.reserve("t", PureDP(0.4), what="y")
 
 
@@ -27,7 +25,7 @@ def test_a_ledger_counts_delta_too(tmp_path):
     book = Ledger(tmp_path / "l.sqlite")
     book.set_cap("t", ApproxDP(1.0, 1e-6))
     book.reserve("t", ApproxDP(0.1, 7e-7), what="x")
-    with pytest.raises(BudgetExceededError, match=r"spend δ = 5e-07 on data set 't', but only δ = 3e-07 of 1e-06"):
+    with pytest.raises(BudgetExceededError, match=r"5e-07.*'t'.*3e-07.*1e-06"):
         book.reserve("t", ApproxDP(0.1, 5e-7), what="y")
     book.reserve("t", ApproxDP(0.9, 3e-7), what="z")
 
@@ -38,7 +36,7 @@ def test_a_ledger_counts_delta_too(tmp_path):
 def test_a_ledger_names_what_it_counts(tmp_path, cap, spend, name):
     book = Ledger(tmp_path / "l.sqlite")
     book.set_cap("t", cap)
-    with pytest.raises(BudgetExceededError, match=f"spend {name} = "):
+    with pytest.raises(BudgetExceededError, match=f"{name}.*'t'"):
         book.reserve("t", spend, what="x")
 
 

@@ -100,7 +100,7 @@ def test_the_same_period_is_told_the_same_and_other_rows_are_refused(tmp_path):
     first = room_of(tmp_path, terms).add(1, table(persons, 1))
     again = room_of(tmp_path, terms).add(1, table(persons, 1).iloc[::-1])
     assert first.tolist() == again.tolist()
-    with pytest.raises(DataError, match="other rows"):
+    with pytest.raises(DataError, match="interrupted"):
         room_of(tmp_path, terms).add(1, table(OTHERS, 1))
     with pytest.raises(DataError, match="later"):
         room_of(tmp_path, terms).add(0, table(OTHERS, 0))
@@ -112,7 +112,7 @@ def test_periods_come_in_order_and_are_as_many_as_agreed(tmp_path):
         room.add(1, table(OTHERS, 1))
     for t in range(4):
         room.add(t, table(OTHERS, t))
-    with pytest.raises(DataError, match="all 4"):
+    with pytest.raises(DataError, match=r"\b4\b"):
         room.add(4, table(OTHERS, 3))
 
 

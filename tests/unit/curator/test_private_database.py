@@ -252,10 +252,10 @@ def test_a_curator_of_persons_answers_for_persons_and_says_whom_it_protects() ->
 @pytest.mark.parametrize(
     ("tables", "said"),
     [
-        ({"persons": pd.DataFrame({"id": [1], "p": [True]})}, "table 'rows' is missing"),
+        ({"persons": pd.DataFrame({"id": [1], "p": [True]})}, "'rows'"),
         ({"persons": pd.DataFrame({"p": [True]}), "rows": pd.DataFrame({"id": [1], "t": [1], "v": ["a"]})}, "'id'"),
         ({"persons": pd.DataFrame({"id": [1], "p": [True]}), "rows": pd.DataFrame({"id": [1], "v": ["a"]})}, "'t'"),
-        (pd.DataFrame({"id": [1]}), "dict of tables by name"),
+        (pd.DataFrame({"id": [1]}), "dict"),
     ],
 )
 def test_tables_that_are_not_those_of_the_schema_are_refused(tables: object, said: str) -> None:

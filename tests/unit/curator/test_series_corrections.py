@@ -125,7 +125,7 @@ def test_a_period_is_under_way_with_its_corrections(tmp_path):
     answered(tmp_path, terms, [one, one], taken_back=[None, one])
     room = room_of(tmp_path, terms)
     for other in (None, table([(1, 1)], units=("x",))):
-        with pytest.raises(DataError, match="other rows"), room.adding(1, one, taken_back=other):
+        with pytest.raises(DataError, match="interrupted"), room.adding(1, one, taken_back=other):
             pass
     with room.adding(1, one, taken_back=one):
         pass

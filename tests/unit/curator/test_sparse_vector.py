@@ -195,11 +195,11 @@ def continued(curator, path):
 def test_a_watch_is_continued_on_its_own_rows_and_columns_and_for_its_own_neighbours_only(tmp_path):
     curator, opened = watch()
     save(curator, opened, tmp_path / "s")
-    with pytest.raises(DataError, match="differs from the table of the saved session"):
+    with pytest.raises(DataError, match="session"):
         continued(Curator(TABLE.iloc[1:], budget=PureDP(1.0)), tmp_path / "s")
     with pytest.raises(DataError, match="'p'"):
         continued(Curator(TABLE.rename(columns={"p": "q"}), budget=PureDP(1.0)), tmp_path / "s")
-    with pytest.raises(PrivacyError, match="opened for neighbours"):
+    with pytest.raises(PrivacyError, match="neighbors"):
         continued(Curator(TABLE, budget=PureDP(1.0), neighbors="replace_one"), tmp_path / "s")
     assert continued(Curator(TABLE, budget=PureDP(1.0)), tmp_path / "s").alarms == 0
 
@@ -211,7 +211,7 @@ def test_a_damaged_watch_is_refused(missing, tmp_path):
     file = tmp_path / "s" / "session.json"
     document = json.loads(file.read_text())
     file.write_text(json.dumps({**document, missing: {"columns": ["p"]}}))
-    with pytest.raises(FormatError, match="the saved session is damaged"):
+    with pytest.raises(FormatError):
         continued(Curator(TABLE, budget=PureDP(1.0)), tmp_path / "s")
 
 
@@ -275,7 +275,7 @@ def opened(rows: int = 6, **options):
 
 def test_a_watch_is_asked_one_query_at_a_time():
     watch_, domain = opened()
-    with pytest.raises(ParameterError, match="one query at a time"):
+    with pytest.raises(ParameterError, match="query"):
         watch_.ask(one_ways(domain), guess=0.0)
 
 
@@ -298,7 +298,7 @@ def test_a_threshold_is_a_whole_number_of_1024ths_of_a_row(threshold, rows):
 @pytest.mark.parametrize("threshold", [math.nan, math.inf, -math.inf, 1e300])
 def test_a_threshold_that_is_no_number_of_rows_is_refused_and_nothing_is_spent(threshold):
     curator = Curator(TABLE, budget=PureDP(1.0))
-    with pytest.raises(ParameterError, match="number of rows"):
+    with pytest.raises(ParameterError, match="threshold"):
         curator.watch(("p",), max_alarms=1, threshold=threshold)
     assert curator.remaining == PureDP(1.0)
 
@@ -360,10 +360,10 @@ def test_a_watched_query_is_counted_in_its_own_unit(monkeypatch, values, unit, c
 @pytest.mark.parametrize("rows", [1, 2, 3])
 @pytest.mark.parametrize(("values", "unit"), [([0, 2], 1), ([0, 5], 4), ([-5, 0], 4)])
 def test_a_watched_query_that_a_row_moves_by_more_than_one_is_refused(values, unit, rows):
-    with pytest.raises(ParameterError, match="at most 1"):
+    with pytest.raises(ParameterError, match="weights"):
         watched(values, unit, rows=rows)
 
 
 def test_a_watched_query_is_in_a_unit_that_divides_1024():
-    with pytest.raises(ParameterError, match="not of 1/3"):
+    with pytest.raises(ParameterError, match=r"1/1024.*1/3"):
         watched([0, 3], 3)

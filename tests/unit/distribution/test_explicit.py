@@ -60,14 +60,14 @@ def test_rows_of_more_columns_than_a_key_holds_are_sorted_lexicographically():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"codes": np.zeros((2, 3), int)}, r"codes must be a \(m, 2\) array of integers"),
-        ({"codes": np.zeros((2, 2))}, "array of integers"),
-        ({"codes": np.array([[0, 0], [0, 3]])}, r"codes must lie within the shape \(\(2, 3\)\)"),
-        ({"codes": np.array([[0, 0], [-1, 0]])}, "codes must lie within the shape"),
-        ({"weights": np.ones(3)}, "weights must hold 2 non-negative finite numbers"),
-        ({"weights": np.array([1.0, -0.1])}, "non-negative"),
-        ({"weights": np.array([1.0, np.inf])}, "finite"),
-        ({"weights": np.zeros(2)}, "weights must have a positive sum"),
+        ({"codes": np.zeros((2, 3), int)}, "codes.*integers"),
+        ({"codes": np.zeros((2, 2))}, "codes.*integers"),
+        ({"codes": np.array([[0, 0], [0, 3]])}, r"codes.*\(2, 3\)"),
+        ({"codes": np.array([[0, 0], [-1, 0]])}, r"codes.*\(2, 3\)"),
+        ({"weights": np.ones(3)}, "weights.*2"),
+        ({"weights": np.array([1.0, -0.1])}, "weights"),
+        ({"weights": np.array([1.0, np.inf])}, "weights"),
+        ({"weights": np.zeros(2)}, "weights.*sum"),
     ],
 )
 def test_a_support_that_makes_no_sense_is_refused(settings, message):

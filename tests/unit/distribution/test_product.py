@@ -14,11 +14,11 @@ def test_a_marginal_is_the_outer_product():
 @pytest.mark.parametrize(
     ("margins", "message"),
     [
-        ([np.ones(2)], r"margins must hold one array for each of 2 columns, not 1"),
-        ([np.ones(2), np.ones(2)], "margin of column 1 must hold 3 non-negative finite weights"),
-        ([np.ones(2), np.zeros(3)], "margin of column 1 must hold 3"),
-        ([np.array([1.0, -1.0]), np.ones(3)], "margin of column 0 must hold 2"),
-        ([np.array([1.0, np.nan]), np.ones(3)], "margin of column 0 must hold 2"),
+        ([np.ones(2)], "margins"),
+        ([np.ones(2), np.ones(2)], "margin.*column 1"),
+        ([np.ones(2), np.zeros(3)], "margin.*column 1"),
+        ([np.array([1.0, -1.0]), np.ones(3)], "margin.*column 0"),
+        ([np.array([1.0, np.nan]), np.ones(3)], "margin.*column 0"),
     ],
 )
 def test_margins_that_make_no_sense_are_refused(margins, message):

@@ -44,7 +44,7 @@ def test_grid_points_are_uniform_within_a_cell(cells):
 
 def test_the_cell_of_unforeseen_values_is_never_drawn():
     axis = Axis("x", Categorical(["a", "b"]), np.arange(3), np.arange(3))
-    with pytest.raises(InternalError, match="never released"):
+    with pytest.raises(InternalError, match="'x'"):
         axis.indices_in(np.array([0, 2]), generator(0))
 
 
@@ -60,5 +60,5 @@ def test_codes_take_the_narrowest_type_of_the_largest_axis_and_are_column_major(
 
 @pytest.mark.parametrize("cells", [[0, 2, 2], [0, 1, 3], [1, 1, 2], [-1, 0, 1], [0, 1, 10**12]])
 def test_cells_that_are_not_numbered_from_0_without_gaps_are_refused(cells: list[int]) -> None:
-    with pytest.raises(InternalError, match="without gaps"):
+    with pytest.raises(InternalError, match="axis"):
         Axis("x", Integer(0, 9), np.array([0, 3, 6]), np.array(cells))

@@ -49,7 +49,7 @@ def test_labels_are_the_regular_grid_points(column):
 
 
 def test_a_column_without_labels_is_asked_for_none():
-    with pytest.raises(SchemaError, match=r"^a column of type Integer has no levels: "):
+    with pytest.raises(SchemaError, match="Integer"):
         labels_of(Integer(0, 1))
 
 
@@ -107,7 +107,7 @@ def test_a_finest_axis_has_a_cell_for_every_grid_point():
 
 
 def test_bins_must_be_one_or_more():
-    with pytest.raises(ParameterError, match=r"^bins \(0\) must be"):
+    with pytest.raises(ParameterError, match="bins"):
         axis_of("x", Integer(0, 3), bins=0)
 
 
@@ -116,7 +116,7 @@ def test_bins_must_be_one_or_more():
     [([], []), ([1], [0]), ([0, 0], [0, 1]), ([0, 9], [0, 1]), ([0, 1], [0]), ([0, 1], [0, 2]), ([0, 1], [-1, 0])],
 )
 def test_an_impossible_partition_is_a_bug(starts, cells):
-    with pytest.raises(InternalError, match=r"this is a bug in synthdp, please report it$"):
+    with pytest.raises(InternalError, match="axis"):
         Axis("x", Boolean(), np.array(starts, int), np.array(cells, int))
 
 
@@ -170,11 +170,11 @@ def test_a_domain_of_many_columns_counts_its_cells_exactly():
 
 
 def test_a_domain_needs_axes_of_different_names():
-    with pytest.raises(ParameterError, match=r"^a domain needs one or more axes with different names$"):
+    with pytest.raises(ParameterError, match="axes"):
         Domain(())
-    with pytest.raises(ParameterError, match=r"^a domain needs one or more axes with different names$"):
+    with pytest.raises(ParameterError, match="axes"):
         Domain((axis_of("x", Boolean()), axis_of("x", Boolean())))
-    with pytest.raises(ParameterError, match=r"^there is no column 'y'; the domain has: x$"):
+    with pytest.raises(ParameterError, match="'y'"):
         Domain((axis_of("x", Boolean()),)).index("y")
 
 
@@ -218,7 +218,7 @@ def test_a_coarse_cell_of_which_nothing_is_known_is_spread_over_its_grid_points(
 
 def test_a_refinement_needs_a_weight_for_every_fine_cell():
     fine = axis_of("x", Ordinal(["a", "b"]))
-    with pytest.raises(InternalError, match=r"^a refinement needs a weight and a coarse cell for every fine cell"):
+    with pytest.raises(InternalError, match="refinement"):
         Refinement(fine, np.zeros(2, int), np.ones(3))
 
 

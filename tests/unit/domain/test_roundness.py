@@ -173,10 +173,8 @@ def test_the_parts_of_a_bin_add_up_and_conditions_are_kept(seed, others):
 def test_a_refinement_needs_a_likelihood_for_every_class():
     axis = axis_of("x", YEARS, bins=4)
     for rounding in (np.ones(3), np.zeros(4)):
-        with pytest.raises(
-            InternalError, match=r"^a refinement needs a likelihood above 0 for every class of round numbers"
-        ):
+        with pytest.raises(InternalError, match="likelihood"):
             Refinement(axis, np.arange(axis.size), np.ones(axis.size), rounding)
     plain = axis_of("x", sd.Integer(1, 5))
-    with pytest.raises(InternalError, match=r"^a refinement needs a likelihood"):
+    with pytest.raises(InternalError, match="likelihood"):
         Refinement(plain, np.arange(plain.size), np.ones(plain.size), np.ones(2))

@@ -235,12 +235,12 @@ def test_spent_tours_are_said():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"ridge": 0.0}, r"ridge \(0.0\) must be"),
-        ({"ridge_one_way": -1.0}, r"ridge_one_way \(-1.0\) must be"),
-        ({"total_floor": 0.0}, r"total_floor \(0.0\) must be"),
-        ({"max_sweeps": 0}, r"max_sweeps \(0\) must be"),
-        ({"tolerance": -1.0}, r"tolerance \(-1.0\) must be"),
-        ({"polish_steps": -1}, r"polish_steps \(-1\) must be"),
+        ({"ridge": 0.0}, r"ridge\b"),
+        ({"ridge_one_way": -1.0}, "ridge_one_way"),
+        ({"total_floor": 0.0}, "total_floor"),
+        ({"max_sweeps": 0}, "max_sweeps"),
+        ({"tolerance": -1.0}, "tolerance"),
+        ({"polish_steps": -1}, "polish_steps"),
     ],
 )
 def test_a_setting_outside_its_range_is_refused(parameters, message):
@@ -250,7 +250,7 @@ def test_a_setting_outside_its_range_is_refused(parameters, message):
 
 def test_what_does_not_fit_is_refused():
     table = NoisyTable(clique=(0,), counts=np.zeros(2), stddev=1.0)
-    with pytest.raises(ParameterError, match="every clique once"):
+    with pytest.raises(ParameterError, match="tables"):
         MaxEntropy().fit([table, table], (2,), total=1.0)
     with pytest.raises(ParameterError, match="total"):
         MaxEntropy().fit([table], (2,), total=float("inf"))

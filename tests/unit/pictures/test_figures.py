@@ -69,10 +69,10 @@ def test_the_figure_of_plans_has_the_errors_of_the_plans(plans: Plans) -> None:
 
 
 def test_what_has_no_picture_is_refused(release: sd.Release, plans: Plans, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ParameterError, match="two or more epsilons"):
+    with pytest.raises(ParameterError, match="epsilon"):
         Plans(plans[:1]).plot()
-    with pytest.raises(ParameterError, match="by divides"):
+    with pytest.raises(ParameterError, match="column"):
         release.plot(by="age")
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(ParameterError, match="pip install matplotlib"):
+    with pytest.raises(ParameterError, match="matplotlib"):
         release.plot("age").figure()

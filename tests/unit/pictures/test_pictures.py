@@ -253,7 +253,7 @@ def test_a_pair_shows_shares_within_groups(release: sd.SyntheticRelease) -> None
     [
         (("id",), "identifier"),
         (("other",), "other"),
-        (("age", "age"), "different columns"),
+        (("age", "age"), "column.*columns"),
         (("age", "id"), "id"),
     ],
 )
@@ -263,7 +263,7 @@ def test_what_has_no_picture_is_refused(release: sd.SyntheticRelease, columns: t
 
 
 def test_a_picture_that_cannot_be_written_says_so(release: sd.SyntheticRelease, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="cannot be written"):
+    with pytest.raises(DataError, match=r"missing/p\.svg"):
         release.plot("member").save(tmp_path / "missing" / "p.svg")
 
 
@@ -311,9 +311,9 @@ def test_a_comparison_shows_no_row_in_its_name() -> None:
 @pytest.mark.parametrize(
     ("real", "synthetic", "name", "error", "message"),
     [
-        ({"x": [1.5]}, {"y": [1.0]}, "x", DataError, "missing from the synthetic table"),
-        ({"x": [1.5]}, {"x": [1.0]}, "y", DataError, "no column 'y'"),
-        ({"x": [1.5]}, {"x": pd.Series([], dtype=float)}, "x", DataError, "the synthetic table has no rows"),
+        ({"x": [1.5]}, {"y": [1.0]}, "x", DataError, "'x'.*synthetic"),
+        ({"x": [1.5]}, {"x": [1.0]}, "y", DataError, "'y'"),
+        ({"x": [1.5]}, {"x": pd.Series([], dtype=float)}, "x", DataError, "synthetic.*rows"),
     ],
 )
 def test_what_cannot_be_compared_is_refused_without_a_value(

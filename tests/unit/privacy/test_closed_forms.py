@@ -204,7 +204,7 @@ def test_an_event_is_one_vector_of_one_coordinate_unless_said_otherwise():
 
 @pytest.mark.parametrize("changed", [{"sensitivity": 1.5}, {"count": 0}, {"coordinates": 2.5}, {"count": -1}])
 def test_an_event_counts_in_whole_numbers(changed):
-    with pytest.raises(ParameterError, match="whole number of at least 1"):
+    with pytest.raises(ParameterError, match=next(iter(changed))):
         NoiseEvent(**{"kind": "laplace", "scale": 1.0, "sensitivity": 1, **changed})
 
 

@@ -127,17 +127,17 @@ def test_an_unknown_rule_is_refused():
 @pytest.mark.parametrize("rule", composition.RULES)
 def test_every_rule_needs_a_positive_epsilon_and_a_number_of_queries(rule):
     for epsilon in (-1.0, 0.0, math.inf, math.nan):
-        with pytest.raises(ParameterError, match=r"^epsilon "):
+        with pytest.raises(ParameterError, match="epsilon"):
             composition.RULES[rule](epsilon, 3, delta=1e-6)
-        with pytest.raises(ParameterError, match=r"^epsilon "):
+        with pytest.raises(ParameterError, match="epsilon"):
             composition.split(epsilon, 3, delta=1e-6, rule=rule)
     for k in (0, -1, 1.5):
-        with pytest.raises(ParameterError, match=r"^k "):
+        with pytest.raises(ParameterError, match=r"\bk\b"):
             composition.RULES[rule](0.5, k, delta=1e-6)
 
 
 @pytest.mark.parametrize("rule", [rule for rule in composition.RULES if rule != "basic"])
 def test_every_rule_but_basic_composition_needs_a_delta(rule):
     for delta in (0.0, 1.0, -1e-9, math.nan):
-        with pytest.raises(ParameterError, match=r"^delta "):
+        with pytest.raises(ParameterError, match="delta"):
             composition.RULES[rule](0.5, 3, delta=delta)

@@ -69,7 +69,7 @@ def test_the_constants_are_those_of_the_papers():
 @pytest.mark.parametrize("loss", [PureDP(1.0), ApproxDP(1.0, 0.0)])
 def test_unlisted_keys_need_a_delta(loss):
     curator = Curator(pd.DataFrame({"p": ["a"]}), budget=loss)
-    with pytest.raises(ParameterError, match="delta above 0"):
+    with pytest.raises(ParameterError, match="delta"):
         curator.histogram(("p",))
     assert curator.remaining == loss
 

@@ -51,25 +51,25 @@ def test_noise_beyond_int64_saturates():
 @pytest.mark.parametrize("draw", [*VECTOR_NOISE, *SELECTION])
 @pytest.mark.parametrize("scale", [0.0, -1.0, math.nan, math.inf, 2.0**54])
 def test_a_scale_outside_its_range_is_refused(draw, scale):
-    with pytest.raises(ParameterError, match=r"scale \(.*\) must be"):
+    with pytest.raises(ParameterError, match="scale"):
         draw(np.zeros(2, dtype=np.int64), scale=scale)
 
 
 @pytest.mark.parametrize("draw", [*VECTOR_NOISE, *SELECTION])
 @pytest.mark.parametrize("values", [np.zeros(2), np.zeros(2, dtype=np.int32), np.zeros((2, 2), dtype=np.int64)])
 def test_only_vectors_of_int64_are_noised(draw, values):
-    with pytest.raises(InternalError, match="noise needs a vector of int64"):
+    with pytest.raises(InternalError, match="int64"):
         draw(values, scale=1.0)
 
 
 def test_a_gaussian_scale_with_infinite_loss_is_refused():
-    with pytest.raises(ParameterError, match="privacy loss is infinite"):
+    with pytest.raises(ParameterError, match=r"scale.*infinite"):
         noise.discrete_gaussian(np.zeros(1, dtype=np.int64), scale=1e-300)
 
 
 @pytest.mark.parametrize("draw", SELECTION)
 def test_choosing_from_no_candidate_is_refused(draw):
-    with pytest.raises(ParameterError, match="at least one candidate"):
+    with pytest.raises(ParameterError, match="scores"):
         draw(np.zeros(0, dtype=np.int64), scale=1.0)
 
 
@@ -144,10 +144,10 @@ def test_the_scale_of_gaussian_noise_is_the_least_that_keeps_its_rho(l2_squared,
 
 def test_a_sensitivity_that_is_too_large_is_refused_with_the_least_that_is():
     assert noise.laplace_epsilon(2**63 - 1, scale=2.0**53) == pytest.approx(1024)
-    with pytest.raises(ParameterError, match=r"below 2\*\*63$"):
+    with pytest.raises(ParameterError, match="l1_sensitivity"):
         noise.laplace_epsilon(2**63, scale=2.0**53)
     assert math.isfinite(noise.gaussian_rho(2**126 - 1, scale=2.0**53))
-    with pytest.raises(ParameterError, match=r"below 2\*\*126$"):
+    with pytest.raises(ParameterError, match="l2_squared"):
         noise.gaussian_rho(2**126, scale=2.0**53)
 
 
@@ -236,7 +236,7 @@ def test_opendp_is_imported_on_first_use_only():
 
 @pytest.mark.parametrize("threshold", [0, -3, 1.5, 2**53 + 2])
 def test_a_threshold_that_is_no_count_is_refused(threshold):
-    with pytest.raises(ParameterError, match=r"threshold .* must be"):
+    with pytest.raises(ParameterError, match="threshold"):
         noise.laplace_threshold({"a": 1}, scale=1.0, threshold=threshold)
 
 
@@ -252,7 +252,7 @@ def opendp(monkeypatch):
 def test_an_opendp_whose_noise_has_a_wrong_law_is_refused_before_anything_is_spent(opendp, version, tmp_path):
     opendp(version)
     table, schema = pd.DataFrame({"x": [1, 2]}), sd.Schema({"x": sd.Integer(0, 9)})
-    with pytest.raises(PrivacyError, match=r"pip install --upgrade 'opendp>=0\.14\.2'"):
+    with pytest.raises(PrivacyError, match=r"opendp>=0\.14\.2"):
         sd.SyntheticRelease(schema=schema, ledger=tmp_path / "l.sqlite", dataset="t").fit(table)
     assert sd.Ledger(tmp_path / "l.sqlite").entries("t") == []
 

@@ -140,7 +140,7 @@ def test_net_scores_are_the_largest_errors_of_averages(magnify):
 
 
 def test_net_scores_need_candidates_of_one_size():
-    with pytest.raises(ParameterError, match="same sum"):
+    with pytest.raises(ParameterError, match="candidates"):
         NetScores(QUERIES, CELLS, np.eye(6, dtype=int)[:2] * [[1], [2]], 3)
     with pytest.raises(ParameterError, match="rows"):
         NetScores(QUERIES, CELLS, multisets(6, 2), 0)
@@ -230,7 +230,7 @@ def test_masks_must_be_different_sets_of_bits():
     for masks in ([], [4], [1, 1], [-1]):
         with pytest.raises(ParameterError, match="masks"):
             CellParities(domain, np.array(masks, int))
-    with pytest.raises(ParameterError, match="64 bits"):
+    with pytest.raises(ParameterError, match=r"\b64\b"):
         CellParities(binary_world(64)[1], np.array([1]))
 
 

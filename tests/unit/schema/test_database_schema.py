@@ -33,47 +33,47 @@ def test_a_schema_comes_back_from_its_file(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda: sd.DatabaseSchema({}), "at least one"),
-        (lambda: sd.DatabaseSchema(TABLES, [related()], rules=[sd.LessEqual(["a"], "rows.year")]), "two columns by texts"),
-        (lambda: sd.DatabaseSchema(TABLES, [related()], rules=[sd.Forbidden({})]), "two columns by texts"),
+        (lambda: sd.DatabaseSchema({}), "tables"),
+        (lambda: sd.DatabaseSchema(TABLES, [related()], rules=[sd.LessEqual(["a"], "rows.year")]), "texts"),
+        (lambda: sd.DatabaseSchema(TABLES, [related()], rules=[sd.Forbidden({})]), "texts"),
         (lambda: sd.DatabaseSchema({"a b": PERSONS}), "letters"),
-        (lambda: sd.DatabaseSchema(TABLES), "the child of a relation"),
+        (lambda: sd.DatabaseSchema(TABLES), "'persons'.*'rows'"),
         (lambda: sd.DatabaseSchema(TABLES, [related(child="visits")]), "'visits'"),
         (lambda: sd.DatabaseSchema(TABLES, [related(), related(parent="rows", child="persons")]), "cycle"),
         (lambda: sd.DatabaseSchema({**TABLES, "x": LEAVES}, [related(), related(parent="x", child="x")]), "cycle"),
-        (lambda: sd.DatabaseSchema({**TABLES, "x": LEAVES}, [related(), related(parent="x")]), "two parents"),
+        (lambda: sd.DatabaseSchema({**TABLES, "x": LEAVES}, [related(), related(parent="x")]), "parents"),
         (
             lambda: sd.DatabaseSchema({**TABLES, "x": LEAVES}, [related(), related(child="x", key="other")]),
-            "one key",
+            "'id'.*'other'",
         ),
         (
             lambda: sd.DatabaseSchema({**TABLES, "x": LEAVES}, [related(), related(parent="rows", child="x")]),
-            "identifies a person",
+            "identifies",
         ),
         (
             lambda: sd.DatabaseSchema(
                 {**TABLES, "x": LEAVES}, [related(key=("id", "area")), related(parent="rows", child="x", key=("area", "id"))]
             ),
-            "identifies a person",
+            "identifies",
         ),
         (
             lambda: sd.DatabaseSchema(
                 {**TABLES, "x": LEAVES, "y": LEAVES},
                 [related(), related(parent="rows", child="x", key=("id", "row")), related(parent="x", child="y", key="row")],
             ),
-            "add the column",
+            "'row'.*'x'",
         ),
         (
             lambda: sd.DatabaseSchema(
                 {**TABLES, "x": sd.Schema({"w": sd.Boolean(), "id": sd.Integer(0, 100)})},
                 [related(), related(parent="rows", child="x", key="row")],
             ),
-            "column 'id' of table 'x' is a key",
+            "'id'.*'x'",
         ),
-        (lambda: related(key=()), "tuple of names"),
-        (lambda: related(key=("id", "")), "tuple of names"),
+        (lambda: related(key=()), "tuple"),
+        (lambda: related(key=("id", "")), "tuple"),
         (lambda: related(key=("id", "id")), "once"),
-        (lambda: related(key=("id", 3)), "tuple of names"),
+        (lambda: related(key=("id", 3)), "tuple"),
         (
             lambda: sd.DatabaseSchema(
                 {"persons": PERSONS, "rows": sd.Schema({"area": sd.Integer(0, 9)})}, [related(key=("id", "area"))]
@@ -89,7 +89,7 @@ def test_a_schema_comes_back_from_its_file(name: str, tmp_path: Path) -> None:
             lambda: sd.DatabaseSchema(
                 {"persons": PERSONS, "rows": sd.Schema({f"c{i}": sd.Boolean() for i in range(60)})}, [related(at_most=500)]
             ),
-            "lower at_most",
+            "30502.*at_most",
         ),
         (
             lambda: sd.DatabaseSchema(
@@ -101,7 +101,7 @@ def test_a_schema_comes_back_from_its_file(name: str, tmp_path: Path) -> None:
                 },
                 [related()],
             ),
-            "two columns",
+            "a.*b.*c",
         ),
     ],
 )  # fmt: skip

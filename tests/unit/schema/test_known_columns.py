@@ -49,7 +49,7 @@ def test_the_codes_are_those_of_the_standards() -> None:
 
 
 def test_an_unknown_name_is_refused_with_the_nearest_one() -> None:
-    with pytest.raises(SchemaError, match="did you mean 'month'"):
+    with pytest.raises(SchemaError, match="'month'"):
         sd.Schema.known("mont")
     with pytest.raises(SchemaError, match="'mont'"):
         sd.Schema.from_json('{"synthdp_schema": 3, "columns": [{"name": "x", "known": "mont"}]}')

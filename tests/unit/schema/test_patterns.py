@@ -77,7 +77,7 @@ SHORT = Schema({"id": Identifier(pattern=r"K\d{2}"), "a": Integer(0, 4)})
 
 def test_too_many_rows_for_a_pattern_are_refused_before_anything_is_spent(tmp_path):
     release = SyntheticRelease(schema=SHORT, n_rows=101, ledger=tmp_path / "ledger", dataset="t")
-    with pytest.raises(ParameterError, match="100 different keys, too few for 101 rows"):
+    with pytest.raises(ParameterError, match=r"'id'.*100.*101"):
         release.fit(_table(300))
     assert not (tmp_path / "ledger").exists()
 
@@ -90,7 +90,7 @@ def test_too_many_rows_are_refused_when_they_are_asked_for(tmp_path):
         lambda: release.release_.sample_to(tmp_path / "x.csv", rows=101, block_rows=50),
         lambda: next(release.release_.output.sample_blocks(50, first=60)),
     ):
-        with pytest.raises(ParameterError, match="too few for"):
+        with pytest.raises(ParameterError, match="'id'"):
             ask()
     assert not list(tmp_path.iterdir())
 

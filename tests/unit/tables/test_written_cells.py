@@ -113,7 +113,7 @@ def test_a_cell_in_another_format_spoils_no_other(cell: object) -> None:
 def test_a_type_that_cannot_hold_what_is_written_is_refused_before_the_spend(column, values, tmp_path) -> None:
     ledger = tmp_path / "l.sqlite"
     release = sd.SyntheticRelease(schema=sd.Schema({"x": column}), ledger=ledger)
-    with pytest.raises(DataError, match="does not suit its declaration"):
+    with pytest.raises(DataError, match="'x'"):
         release.fit(pd.DataFrame({"x": values}))
     assert not ledger.exists() or not sd.Ledger(ledger).entries()
 

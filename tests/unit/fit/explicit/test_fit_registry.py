@@ -28,7 +28,7 @@ def test_auto_is_the_program():
 
 @pytest.mark.parametrize("ask", [solver_named, ready, lambda name: solved(PULLED, name)])
 def test_an_unknown_name_is_refused_with_what_there_is(ask):
-    with pytest.raises(SolverUnavailableError, match=r"'mosek'.*auto, lp, mw, sifting"):
+    with pytest.raises(SolverUnavailableError, match=r"'mosek'.*sifting"):
         ask("mosek")
 
 
@@ -37,7 +37,7 @@ def test_without_highs_only_sifting_is_refused_before_the_spend(missing, monkeyp
     monkeypatch.setitem(sys.modules, missing, None)
     for name in ("auto", "lp", "mw"):
         ready(name)
-    with pytest.raises(SolverUnavailableError, match="cannot import highspy and cvxpy"):
+    with pytest.raises(SolverUnavailableError, match=r"highspy.*cvxpy"):
         ready("sifting")
 
 

@@ -103,12 +103,12 @@ def test_coordinate_ascent_finds_the_maximum_of_separable_scores():
 @pytest.mark.parametrize(
     ("axes", "terms", "message"),
     [
-        ((), ({},), "axes and terms must not be empty"),
-        ((np.arange(2),), (), "axes and terms must not be empty"),
-        ((np.empty(0),), ({},), "axis 0 must be a vector of at least one grid value"),
-        ((np.arange(2),), ({1: np.ones(2)},), "term 0 names column 1; there are columns 0 to 0"),
-        ((np.arange(2),), ({0: np.ones(3)},), r"term 0, column 0 must have shape \(2,\), not \(3,\)"),
-        ((np.arange(2),), ({0: np.array([1.0, np.nan])},), "term 0, column 0 must be finite"),
+        ((), ({},), "axes.*terms"),
+        ((np.arange(2),), (), "axes.*terms"),
+        ((np.empty(0),), ({},), "axis 0"),
+        ((np.arange(2),), ({1: np.ones(2)},), "term 0.*column 1"),
+        ((np.arange(2),), ({0: np.ones(3)},), "term 0.*column 0.*shape"),
+        ((np.arange(2),), ({0: np.array([1.0, np.nan])},), "term 0.*column 0.*finite"),
     ],
 )
 def test_a_malformed_basis_is_refused(axes, terms, message):
@@ -119,8 +119,8 @@ def test_a_malformed_basis_is_refused(axes, terms, message):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: CoordinateAscent(restarts=0), r"restarts \(0\) must be"),
-        (lambda: CoordinateAscent(max_sweeps=0), r"max_sweeps \(0\) must be"),
+        (lambda: CoordinateAscent(restarts=0), "restarts"),
+        (lambda: CoordinateAscent(max_sweeps=0), "max_sweeps"),
     ],
 )
 def test_a_setting_outside_its_range_is_refused(make, message):

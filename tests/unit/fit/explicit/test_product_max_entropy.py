@@ -86,14 +86,14 @@ def test_many_noisy_moments_with_tiny_noise_still_give_densities():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"moments": np.zeros(2)}, r"moments must have shape \(columns, moments\), not \(2,\)"),
-        ({"moments": np.zeros((2, 0))}, r"moments must have shape \(columns, moments\), not \(2, 0\)"),
-        ({"moments": np.array([[np.nan]])}, "moments must be finite"),
-        ({"stddev": -1.0}, "stddev must be finite and non-negative"),
-        ({"stddev": np.ones(3)}, r"stddev must broadcast to the shape of moments \(1, 2\)"),
-        ({"nodes": 1}, r"nodes \(1\) must be"),
-        ({"prior": np.ones(3)}, r"prior must have one weight per node \(201\), not shape \(3,\)"),
-        ({"prior": np.zeros(201)}, "prior must be finite, non-negative and not all zero"),
+        ({"moments": np.zeros(2)}, r"moments.*\(2,\)"),
+        ({"moments": np.zeros((2, 0))}, r"moments.*\(2, 0\)"),
+        ({"moments": np.array([[np.nan]])}, "moments.*finite"),
+        ({"stddev": -1.0}, "stddev.*finite"),
+        ({"stddev": np.ones(3)}, "stddev.*moments"),
+        ({"nodes": 1}, "nodes"),
+        ({"prior": np.ones(3)}, "prior.*201"),
+        ({"prior": np.zeros(201)}, "prior.*finite"),
     ],
 )
 def test_malformed_input_is_refused(arguments, message):
@@ -109,5 +109,5 @@ def test_given_points_replace_the_chebyshev_nodes():
 
 
 def test_points_outside_the_interval_are_refused():
-    with pytest.raises(ParameterError, match="vector of points in"):
+    with pytest.raises(ParameterError, match="nodes"):
         product_max_entropy(np.array([[0.25]]), 0.0, nodes=np.array([-1.5, 0.5]))

@@ -172,7 +172,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("settings", "name", "value"), [(s, n, value) for s, n, values in WRONG for value in values])
 def test_a_setting_that_no_release_could_use_is_refused_before_there_is_a_curator(settings, name, value):
-    with pytest.raises(ParameterError, match=rf"^{name} \("):
+    with pytest.raises(ParameterError, match=rf"\b{name}\b"):
         settings(**{name: value})
 
 

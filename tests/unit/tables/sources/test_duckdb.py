@@ -132,8 +132,8 @@ def test_more_tables_than_one_query_counts_are_counted_in_several(database, monk
 @pytest.mark.parametrize(
     ("path", "name", "message"),
     [
-        ("none.duckdb", "people", "there is no file"),
-        ("t.duckdb", "persons", r"name \('persons'\) must be one of the tables in '.*t.duckdb': people"),
+        ("none.duckdb", "people", r"none\.duckdb"),
+        ("t.duckdb", "persons", r"'persons'.*t\.duckdb.*people"),
     ],
 )
 def test_a_missing_file_or_table_is_one_clear_error(database, path, name, message):
@@ -145,13 +145,13 @@ def test_a_database_of_one_table_needs_no_name(database):
     assert DuckDBSource(database).names == DuckDBSource(database, name="people").names
     with duckdb.connect(str(database)) as connection:
         connection.execute("CREATE TABLE cities (name VARCHAR)")
-    with pytest.raises(DataError, match=r"name \(None\) must be one of the tables in '.*': cities, people"):
+    with pytest.raises(DataError, match=r"cities.*people"):
         DuckDBSource(database)
 
 
 def test_an_error_inside_duckdb_quotes_no_value():
     relation = duckdb.sql("SELECT CAST(x AS INTEGER) AS age FROM (SELECT 'secret' || range AS x FROM range(3))")
-    with pytest.raises(DataError, match="DuckDB could not read the table: run the query in DuckDB itself to see why"):
+    with pytest.raises(DataError, match="DuckDB"):
         list(DuckDBSource(relation).blocks({"age": Integer(0, 9)}))
 
 

@@ -75,7 +75,7 @@ def test_a_folder_of_files_is_read_in_any_case(tmp_path: Path) -> None:
 def test_a_folder_is_refused_if_a_table_in_it_would_be_passed_over(other: str, tmp_path: Path) -> None:
     pq.write_table(pa.Table.from_pandas(TABLE, preserve_index=False), tmp_path / "a.parquet")
     (tmp_path / other).touch()
-    with pytest.raises(DataError, match=f"has '{other}'"):
+    with pytest.raises(DataError, match=f"'{other}'"):
         source_at(tmp_path)
 
 
@@ -91,7 +91,7 @@ def test_a_file_that_was_read_is_not_replaced_by_synthetic_rows(
     schema = sd.Schema({"age": sd.Integer(0, 90), "city": sd.Categorical(["Oslo", "Bergen"])})
     one = sd.SyntheticRelease(schema=schema, epsilon=5.0).fit(source_at(path))
     for way in (name, path, Path(f"link-{name}")):
-        with pytest.raises(ParameterError, match="the private table itself"):
+        with pytest.raises(ParameterError, match="private"):
             one.sample_to(way, rows=5)
     assert path.read_bytes() == private
     one.sample_to(f"other-{name}", rows=5)

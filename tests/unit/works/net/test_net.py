@@ -53,7 +53,7 @@ def test_the_net_counts_multisets_not_sequences():
 
 def test_too_many_candidates_are_refused_with_their_number_and_alternatives():
     _, domain = binary_world(3)
-    with pytest.raises(ParameterError, match=r"62891499 candidate tables .*the mechanism MWEM"):
+    with pytest.raises(ParameterError, match=r"62891499.*MWEM"):
         NetMechanism(Marginals(domain, all_cliques(domain, 2)), size=40)
 
 
@@ -113,7 +113,7 @@ def test_a_release_samples_rows_and_answers_queries():
 def test_queries_about_other_cells_are_refused():
     release = NetMechanism(QUERIES, size=3).release(curator_of(TABLE, SCHEMA, PureDP(1.0)))
     _, other = binary_world(3)
-    with pytest.raises(ParameterError, match="cells of the release"):
+    with pytest.raises(ParameterError, match="queries"):
         release.output.answer(Marginals(other, ((0,),)))
 
 
@@ -134,18 +134,18 @@ def test_the_size_follows_from_an_accuracy():
 
 
 def test_a_size_and_an_accuracy_contradict_each_other():
-    with pytest.raises(ParameterError, match="both given"):
+    with pytest.raises(ParameterError, match=r"size.*alpha"):
         NetMechanism(QUERIES, size=3, alpha=0.4)
 
 
 def test_an_accuracy_is_promised_for_queries_in_the_unit_interval_only():
-    with pytest.raises(ParameterError, match=r"values in \[0, 1\]"):
+    with pytest.raises(ParameterError, match="alpha"):
         NetMechanism(CellQueries(DOMAIN, np.array([[0, 2, 0, 1]])), alpha=0.4)
 
 
 def test_a_selection_that_a_loss_does_not_pay_for_is_refused_before_the_spend():
     curator = curator_of(TABLE, SCHEMA, ZCDP(0.5))
-    with pytest.raises(ParameterError, match="choose the exponential mechanism"):
+    with pytest.raises(ParameterError, match="exponential"):
         NetMechanism(QUERIES, size=2, selection="permute_and_flip").release(curator)
     assert curator.remaining == ZCDP(0.5)
 

@@ -101,9 +101,9 @@ def test_settings_out_of_range_are_refused():
         DecisionListRelease(3, 4)
     with pytest.raises(ParameterError, match="rows"):
         DecisionListRelease(3, rows=0)
-    with pytest.raises(ParameterError, match="schema must be"):
+    with pytest.raises(ParameterError, match="decision_list_schema"):
         DecisionListRelease(2).release(curator())
-    with pytest.raises(ParameterError, match="smaller order"):
+    with pytest.raises(ParameterError, match="order"):
         DecisionListRelease(4, 4).plan([f"v{j}" for j in range(300)], Adjacency(), PureDP(1.0))
-    with pytest.raises(ParameterError, match="no value for variable 'v5'"):
+    with pytest.raises(ParameterError, match="'v5'"):
         DecisionListRelease(3).release(curator()).output.answer(dict.fromkeys(VARIABLES[:5], 1))

@@ -67,12 +67,12 @@ def test_the_first_rule_that_applies_decides():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("elif a: no; else yes", r"part 1 \('elif a: no'\) of the decision list must have the form 'if"),
-        ("if a: no; if b: yes; else yes", r"part 2 \('if b: yes'\) of the decision list must have the form 'elif"),
-        ("if a: maybe; else yes", "part 1"),
-        ("if a: yes", r"the last part \('if a: yes'\) of the decision list must be"),
-        ("if a: yes; no", r"the last part \('no'\) of the decision list must be"),
-        ("", "the last part"),
+        ("elif a: no; else yes", r"\b1\b.*'elif a: no'"),
+        ("if a: no; if b: yes; else yes", r"\b2\b.*'if b: yes'"),
+        ("if a: maybe; else yes", "'if a: maybe'"),
+        ("if a: yes", "'if a: yes'"),
+        ("if a: yes; no", "'no'"),
+        ("", "''"),
     ],
 )
 def test_what_is_no_list_is_refused(text, message):
@@ -87,7 +87,7 @@ def test_the_schema_tells_its_variables():
     assert [str(rule) for rule in possible_rules(["a"])] == ["not a: no", "not a: yes", "a: no", "a: yes"]
     with pytest.raises(ParameterError, match="length"):
         variables_of(schema, length=3)
-    with pytest.raises(ParameterError, match="schema must be"):
+    with pytest.raises(ParameterError, match="decision_list_schema"):
         variables_of(Schema({"rule 1": Boolean()}), length=1)
 
 
@@ -98,7 +98,7 @@ def test_variables_that_cannot_be_written_are_refused(variables):
 
 
 def test_a_list_that_is_too_long_is_refused():
-    with pytest.raises(ParameterError, match="at most 1 rules"):
+    with pytest.raises(ParameterError, match="lists"):
         decision_list_columns(["if a: no; elif b: yes; else no"], length=1)
     with pytest.raises(ParameterError, match="length"):
         decision_list_schema(["a"], length=0)

@@ -274,7 +274,7 @@ def test_settings_out_of_range_are_refused():
         MonomialRelease(0)
     many = Schema({f"b{j}": Boolean() for j in range(200)})
     frame = pd.DataFrame(np.zeros((2, 200), bool), columns=list(many))
-    with pytest.raises(ParameterError, match="needs 66018451 parities"):
+    with pytest.raises(ParameterError, match="66018451"):
         ParityRelease(4).release(Curator(frame, schema=many, budget=PureDP(1.0)))
     release = ParityRelease(1).release(curator(table(10)))
     with pytest.raises(ParameterError, match="evaluator"):
@@ -307,7 +307,7 @@ def test_wide_queries_are_answered_by_polynomials_only():
     query = conjunction(dict.fromkeys(schema, 1))
     assert 0 <= float(release.output.answer(query)) <= 1
     for evaluator in ("max_entropy", "interval"):
-        with pytest.raises(ParameterError, match=r"a query \(12 literals\) must have at most 10"):
+        with pytest.raises(ParameterError, match=r"\b12\b.*\b10\b"):
             release.output.answer(query, evaluator=evaluator)
 
 

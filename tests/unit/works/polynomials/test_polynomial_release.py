@@ -180,13 +180,13 @@ def test_the_rows_of_the_paper_are_the_provable_ones_at_half_the_error_for_the_b
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda: PolynomialRelease("a family"), "must be a polynomial family"),
-        (lambda: TabulatedFamily(COLOR_DOMAIN, ("p",), FUNCTIONS, 1), "functions must be an array"),
-        (lambda: TabulatedFamily(COLOR_DOMAIN, ("p", "q", "r"), FUNCTIONS + 1, 1), "from 0 to 1"),
+        (lambda: PolynomialRelease("a family"), "family.*str"),
+        (lambda: TabulatedFamily(COLOR_DOMAIN, ("p",), FUNCTIONS, 1), "functions.*shape"),
+        (lambda: TabulatedFamily(COLOR_DOMAIN, ("p", "q", "r"), FUNCTIONS + 1, 1), "functions"),
         (lambda: AverageFamily(BITS, 2, 4.0), "width"),
         (lambda: SymmetricFamily(BITS, 2, 5), "width"),
-        (lambda: AverageFamily(BITS, 2, 1.0).monomials(conjunction({"a": 0})), "every literal has the value 1"),
-        (lambda: SymmetricFamily(BITS, 2, 1).monomials(conjunction({"a": 0, "b": 1})), "at most 1"),
+        (lambda: AverageFamily(BITS, 2, 1.0).monomials(conjunction({"a": 0})), "conjunctions"),
+        (lambda: SymmetricFamily(BITS, 2, 1).monomials(conjunction({"a": 0, "b": 1})), "literals"),
     ],
 )
 def test_what_is_no_family_or_query_is_refused(make, said):

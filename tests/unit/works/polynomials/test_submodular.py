@@ -130,11 +130,11 @@ def test_the_bias_falls_with_the_order_and_rises_with_the_width():
 
 
 def test_what_is_no_submodular_query_is_refused():
-    with pytest.raises(ParameterError, match="must be concave"):
+    with pytest.raises(ParameterError, match="function"):
         concave_sum([literals(0, 1, 2)], lambda true: true**2)
     with pytest.raises(ParameterError, match="value"):
         coverage([literals(0, 1), literals(1, 2, value=False)])
-    with pytest.raises(ParameterError, match="of at least 0"):
+    with pytest.raises(ParameterError, match="weights"):
         coverage([literals(0, 1)], [-1.0])
     with pytest.raises(ParameterError, match="weights"):
         coverage([literals(0), literals(1)], [1.0])
@@ -144,6 +144,6 @@ def test_what_is_no_submodular_query_is_refused():
         capped(literals(0, 1, 2), cap=4)
     curator = Curator(table(), schema=SCHEMA, budget=ApproxDP(1.0, 1e-6))
     released = ParityRelease(order=2).release(curator)
-    with pytest.raises(ParameterError, match="must be 'polynomial' for a submodular query"):
+    with pytest.raises(ParameterError, match="evaluator"):
         released.output.answer(QUERIES[0], evaluator="interval")
     assert SubmodularQuery((symmetric(literals(0), [0, 1]),), (1.0,)).width == 1

@@ -57,11 +57,11 @@ def test_kernels_at_points_have_height_one_there():
 
 
 def test_what_does_not_fit_is_refused():
-    with pytest.raises(ParameterError, match=r"must have a shape \(k, J, d\)"):
+    with pytest.raises(ParameterError, match=r"centers.*shape"):
         GaussianKernels(centers=np.zeros((2, 3)), weights=np.zeros(2), sigma=1.0)
     with pytest.raises(ParameterError, match="sigma"):
         GaussianKernels(centers=np.zeros((1, 1, 2)), weights=np.ones((1, 1)), sigma=0)
-    with pytest.raises(ParameterError, match="must be finite"):
+    with pytest.raises(ParameterError, match=r"centers.*finite"):
         GaussianKernels(centers=np.full((1, 1, 2), np.nan), weights=np.ones((1, 1)), sigma=1)
-    with pytest.raises(ParameterError, match=r"must be an \(m, 3\) array"):
+    with pytest.raises(ParameterError, match="points"):
         KERNELS.values(np.zeros((2, 2)))

@@ -140,19 +140,19 @@ def test_many_separable_queries_are_answered_in_blocks(monkeypatch):
 
 def test_what_does_not_fit_is_refused():
     summary = summary_of(points(2), 4)
-    with pytest.raises(ParameterError, match=r"for an \(m, 2\) array of points"):
+    with pytest.raises(ParameterError):
         summary.answer(lambda p: p)
-    with pytest.raises(ParameterError, match="finite numbers"):
+    with pytest.raises(ParameterError, match="finite"):
         summary.answer(lambda p: np.full(len(p), np.nan))
     with pytest.raises(ParameterError, match="degrees"):
         summary.answer(lambda p: p[:, 0], degrees=5)
     with pytest.raises(ParameterError, match="nodes"):
         summary.answer(lambda p: p[:, 0], nodes=5)
-    with pytest.raises(ParameterError, match="give fewer nodes, or SeparableQueries"):
+    with pytest.raises(ParameterError, match=r"nodes.*10000"):
         summary.answer(lambda p: p[:, 0], nodes=10_000)
     with pytest.raises(ParameterError, match="queries"):
         summary.answer(GaussianKernels.random(1, d=3, sigma=1, rng=np.random.default_rng(0)))
-    with pytest.raises(ParameterError, match="must be a number, not 'auto', for separable"):
+    with pytest.raises(ParameterError, match=r"degrees.*'auto'"):
         summary.answer(GaussianKernels.random(1, d=2, sigma=1, rng=np.random.default_rng(0)), degrees="auto")
 
 
@@ -182,7 +182,7 @@ def test_a_smooth_question_about_some_columns_is_one_about_all():
 
 @pytest.mark.parametrize("question", [marginal("a"), count("a > 0"), 3, None])
 def test_questions_that_no_smooth_function_answers_are_refused_in_one_sentence(question):
-    with pytest.raises(ParameterError, match="answers functions of points"):
+    with pytest.raises(ParameterError, match="GaussianKernels"):
         summary_of(points(1), 4).answer(question)
 
 

@@ -97,7 +97,7 @@ def test_degrees_for_the_narrowest_kernels_are_found_in_a_moment():
 )
 def test_a_setting_of_an_answer_that_is_no_such_number_is_refused(setting):
     release = sd.SmoothSummary(degrees=4).release(curator_of(np.linspace(-1, 1, 500), sd.Continuous(-1, 1)))
-    with pytest.raises(ParameterError, match=f"{next(iter(setting))} \\("):
+    with pytest.raises(ParameterError, match=rf"\b{next(iter(setting))}\b"):
         release.output.answer(lambda x: x[:, 0], **setting)
 
 

@@ -131,15 +131,15 @@ def test_settings_out_of_range_are_refused():
 
 def test_what_cannot_be_released_is_refused_before_anything_is_spent():
     asked = curator(frame())
-    with pytest.raises(ParameterError, match="name fewer columns, or use SmoothSynthesis"):
+    with pytest.raises(ParameterError, match="SmoothSynthesis"):
         SmoothSummary(degrees=1001).release(asked)
     with pytest.raises(ParameterError, match="'c'"):
         SmoothSummary(columns=("c",)).release(asked)
     assert asked.remaining == PureDP(1.0)
     nominal = Curator(pd.DataFrame({"c": ["a"]}), schema=Schema({"c": Categorical(["a", "b"])}), budget=PureDP(1.0))
-    with pytest.raises(ParameterError, match="a numeric or ordinal column, and the schema has none"):
+    with pytest.raises(ParameterError, match="schema"):
         SmoothSummary().release(nominal)
     wide = Schema({f"x{j}": Integer(0, 9) for j in range(21)})
     many = Curator(pd.DataFrame(0, index=[0], columns=list(wide)), schema=wide, budget=PureDP(1.0))
-    with pytest.raises(ParameterError, match=r"2 degrees over 21 columns give 2\^21 terms"):
+    with pytest.raises(ParameterError, match=r"2\^21"):
         SmoothSummary().release(many)

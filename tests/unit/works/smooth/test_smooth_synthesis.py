@@ -228,7 +228,7 @@ def test_a_law_of_noise_can_be_insisted_on(variant, loss, law, drawn):
 def test_a_law_that_the_budget_cannot_pay_for_is_refused_before_anything_is_spent(tmp_path, mechanism, loss, law):
     path = tmp_path / "ledger.sqlite"
     asked = curator(frame(), loss, "add_remove", ledger=path, dataset="d")
-    with pytest.raises(ParameterError, match=rf"law \({law}\) cannot be used"):
+    with pytest.raises(ParameterError, match=f"law.*{law}"):
         mechanism(law=law).release(asked)
     assert Ledger(path).entries("d") == []
 
@@ -375,7 +375,7 @@ def test_columns_without_order_are_left_out_and_named(monkeypatch):
 
 def test_noise_above_what_can_be_learned_is_warned_of():
     table, schema = wide(30, 100)
-    with pytest.warns(UserWarning, match="nothing can be learned"):
+    with pytest.warns(UserWarning, match="noise"):
         SmoothSynthesis(spend=PureDP(0.1)).release(curator(table, schema=schema))
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)  # which takes nothing away
@@ -392,18 +392,18 @@ def test_settings_out_of_range_are_refused():
     with pytest.raises(SolverUnavailableError, match="cplex"):
         SmoothSynthesis(solver="cplex")
     for name, value in (("smoothness", 0), ("functions", 0), ("grid", 1), ("candidates", 0), ("degrees", 1)):
-        with pytest.raises(ParameterError, match=rf"{name} \({value}\) must be"):
+        with pytest.raises(ParameterError, match=f"{name}.*{value}"):
             SmoothSynthesis(**{name: value})
     for name, value in (("degrees", 3), ("order", 2), ("lattice", 9), ("law", "laplace")):
-        with pytest.raises(ParameterError, match=f"{name} cannot be used with variant"):
+        with pytest.raises(ParameterError, match=f"{name}.*variant"):
             SmoothSynthesis(**{name: value})
     with pytest.raises(ParameterError, match="law"):
         SmoothSynthesis(variant="exact", law="normal")
     table, schema = wide(15, 10)
     asked = curator(table, schema=schema)
-    with pytest.raises(ParameterError, match=r"needs 2\^15 averages, and at most 20000"):
+    with pytest.raises(ParameterError, match=r"2\^15"):
         SmoothSynthesis(variant="exact").release(asked)
-    with pytest.raises(ParameterError, match=r"needs 200\^2 averages"):
+    with pytest.raises(ParameterError, match=r"200\^2"):
         SmoothSynthesis(variant="exact", degrees=200).release(curator(frame(10)))
 
 

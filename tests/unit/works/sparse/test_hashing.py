@@ -82,7 +82,7 @@ def test_coefficients_outside_the_field_are_refused(coefficients):
 
 
 def test_a_prime_whose_products_overflow_is_refused():
-    with pytest.raises(ParameterError, match="below 2\\*\\*31"):
+    with pytest.raises(ParameterError, match="prime"):
         PolynomialHash(np.array([[1]]), 2**40 + 15)
 
 

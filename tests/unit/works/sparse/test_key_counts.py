@@ -80,7 +80,7 @@ def test_totals_are_sums_of_values_over_rows():
 
 
 def test_queries_must_be_about_the_same_columns():
-    with pytest.raises(ParameterError, match="same columns"):
+    with pytest.raises(ParameterError, match="columns"):
         SparseCounts.of([QUERIES[0], KeyList.of(("q",), ["a"])])
-    with pytest.raises(ParameterError, match="at least one"):
+    with pytest.raises(ParameterError, match="queries"):
         SparseCounts.of([])

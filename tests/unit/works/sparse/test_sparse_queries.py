@@ -32,16 +32,16 @@ def test_the_size_of_a_support_is_known_without_listing_it():
     wide = Schema({f"q{j}": Boolean() for j in range(200)})
     query = sparse_conjunction(wide, {"q0": 1})
     assert query.sparsity == 2**199
-    with pytest.raises(ParameterError, match="in literals"):
+    with pytest.raises(ParameterError, match="literals"):
         query.support()
 
 
 @pytest.mark.parametrize(
     ("literals", "columns", "message"),
     [
-        ({"e": 1}, None, "'e' must be one of"),
-        ({}, ("a", "d"), "'d' has no declared levels"),
-        ({}, ("z",), "'z' must be one of: a"),
+        ({"e": 1}, None, "'e'"),
+        ({}, ("a", "d"), "'d'.*levels"),
+        ({}, ("z",), "'z'"),
     ],
 )
 def test_a_conjunction_over_what_is_not_declared_is_refused(literals, columns, message):
@@ -61,7 +61,7 @@ def test_an_overlap_is_about_the_different_records_of_a_list_or_a_frame_of_any_l
 
 
 def test_an_overlap_needs_the_names_of_its_columns():
-    with pytest.raises(ParameterError, match="one column"):
+    with pytest.raises(ParameterError, match="columns"):
         overlap(["ann"])
     with pytest.raises(DataError, match="'person'"):
         overlap(pd.DataFrame({"name": ["ann"]}), columns=["person"])
@@ -72,14 +72,14 @@ def test_weights_are_rounded_and_must_lie_between_zero_and_one():
     np.testing.assert_allclose(query.support().weights, [0.5, 1 / 3], atol=1 / DENOMINATOR)
     assert query.support().total({"a": 4, "c": 9}) == 2 * DENOMINATOR
     for wrong in (1.01, -0.1, float("nan")):
-        with pytest.raises(ParameterError, match="from 0 to 1"):
+        with pytest.raises(ParameterError, match="values"):
             KeyList.weighted(("p",), {"a": wrong})
 
 
 def test_a_support_checks_its_bounds_because_sensitivities_rest_on_them():
-    with pytest.raises(ParameterError, match="from 0 to 1"):
+    with pytest.raises(ParameterError, match="1024"):
         Support(keys=["a"], values=np.array([DENOMINATOR + 1]))
     with pytest.raises(ParameterError, match="differ"):
         Support(keys=["a", "a"], values=np.array([1, 1]))
-    with pytest.raises(ParameterError, match="one 64-bit whole number per key"):
+    with pytest.raises(ParameterError, match="64"):
         Support(keys=["a"], values=np.array([0.5]))

@@ -115,7 +115,7 @@ def test_error_bars_of_a_projection_cover_the_truth():
 
 
 def test_a_theorems_dimension_is_refused_with_its_size():
-    with pytest.raises(ParameterError, match=r"dimension \(.*GiB\) must be at most"):
+    with pytest.raises(ParameterError, match=r"dimension.*GiB"):
         SparseProjection.of_theorem(rows=20_000, sparsity=256, queries=5000, alpha=0.01)
     mechanism = SparseProjection.of_theorem(rows=100, sparsity=2, queries=10, alpha=0.5)
     assert mechanism.projection == "signs"
@@ -145,7 +145,7 @@ def test_a_histogram_answers_from_frequent_records_and_bounds_the_hidden_ones(ne
 
 def test_a_histogram_needs_a_delta_and_spends_nothing_without():
     asked = curator(loss=PureDP(1.0))
-    with pytest.raises(ParameterError, match="delta above 0"):
+    with pytest.raises(ParameterError, match="delta"):
         StabilityHistogram().release(asked)
     assert asked.remaining == PureDP(1.0)
 
@@ -211,9 +211,9 @@ def test_sparse_queries_are_named_by_columns_and_are_the_cells_of_their_marginal
 @pytest.mark.parametrize(
     ("wish", "said"),
     [
-        ([], "at least one"),
-        ([("town",)], "no column 'town'"),
-        ([("n",)], "no declared levels"),
+        ([], "queries"),
+        ([("town",)], "'town'"),
+        ([("n",)], "'n'.*levels"),
         (marginal("city", bins=3), "bins"),
     ],
 )
