@@ -169,6 +169,9 @@ def test_the_last_bins_hold_all_larger_numbers(monkeypatch, value):
 
 
 @example(0, -2)
+@example(-32, -40)
+@example(-1, -1)
+@example(-64, -33)
 @example(-2, -2)
 @example(0, 0)
 @given(st.integers(-1000, 1000), st.integers(-1000, 1000))

@@ -11,8 +11,9 @@ from series_worlds import DOMAIN, QUERIES, SCHEMA, answered, first_plan, room_of
 from synthdp import Curator, GaussianDP, Ledger
 from synthdp.curator.series_account import CHARGED
 from synthdp.curator.series_room import SeriesRoom
-from synthdp.curator.series_state import PrivateState, lattice
+from synthdp.curator.series_state import PrivateState, clipped, lattice
 from synthdp.errors import BudgetExceededError, DataError, FormatError, ParameterError, PrivacyError, SynthDPError
+from synthdp.privacy import noise
 from synthdp.privacy.accounting import discrete_gaussian_sigma
 from synthdp.privacy.calibration import FINEST, LEAST_SIGMA
 from synthdp.privacy.series_factor import UNIT, cost_matrix, largest_first, optimal_factor
@@ -235,6 +236,18 @@ def test_sums_lie_on_the_coarsest_lattice_of_the_factor_that_is_fine_enough(l2, 
     assert steps == 1 or (steps - 1) * first < min(least, FINEST)
     assert plan.noise.scale == max(LEAST_SIGMA, discrete_gaussian_sigma(plan.resolution * plan.sensitivity, mu=mu))
     assert plan.sensitivity >= l2
+
+
+@given(st.lists(st.integers(-(2**62), 2**62), min_size=3, max_size=3), st.integers(1, 2**30), st.integers(0, 99))
+def test_sums_of_any_size_are_clipped_to_what_noise_can_be_added_to(sums, multiplier, number):
+    """Alike in all periods: the weighted sums stay in range, and sums that are small enough stay as they are."""
+    factor = np.tril(np.random.default_rng(number).integers(-2 * UNIT, 2 * UNIT, (3, 3)))
+    found = clipped(np.array(sums), factor, multiplier)
+    weighed = [sum(abs(int(w)) for w in row) * max(abs(int(one)) for one in found) * multiplier for row in factor]
+    assert max(weighed) <= noise.LARGEST_VALUE
+    most = max(sum(abs(int(w)) for w in row) for row in factor)
+    for one, kept in zip(sums, found, strict=True):
+        assert kept == one or abs(int(kept) + np.sign(int(kept))) * most * multiplier > noise.LARGEST_VALUE
 
 
 def test_other_questions_than_the_planned_ones_are_refused(tmp_path):

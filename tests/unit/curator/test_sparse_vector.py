@@ -12,6 +12,7 @@ from no_noise import Draw, recorded, without_noise
 from private_door import hidden_state
 
 from synthdp import ZCDP, ApproxDP, Boolean, Curator, GaussianDP, PureDP, Schema
+from synthdp.curator.saved_watch import SavedSession
 from synthdp.curator.sparse_vector import SparseVector
 from synthdp.domain.domain import domain_of
 from synthdp.errors import (
@@ -181,6 +182,13 @@ def test_a_watch_is_saved_in_a_new_folder_of_new_folders(tmp_path):
     save(curator, opened, path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o700
     assert continued(Curator(TABLE, budget=PureDP(1.0)), path).alarms == 0
+
+
+def test_a_saved_session_shows_nothing_of_its_files(tmp_path):
+    curator, opened = watch()
+    save(curator, opened, tmp_path / "s")
+    shown = repr(SavedSession.read(tmp_path / "s"))
+    assert not any(word in shown for word in ("document", "arrays", "warning", "receipt"))
 
 
 def save(curator, opened, path):

@@ -132,6 +132,8 @@ def test_items_in_several_currencies_are_added_up_in_each():
     assert (approximate.epsilon, approximate.delta) == pytest.approx((0.3, 2e-10))
     assert gaussian.mu == pytest.approx(0.5)
     assert "  together    ε = 0.3, δ = 2e-10 and μ = 0.5\n" in str(made)
+    other = receipt(ApproxDP(2.0, 1e-9), *(item("t", loss=loss) for loss in losses[::-1]))
+    assert other.together == "μ = 0.5 and ε = 0.3, δ = 2e-10"  # neither alone is the promise
 
 
 def test_a_receipt_without_items_adds_up_nothing():
