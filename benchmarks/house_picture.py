@@ -66,7 +66,7 @@ def draw(axes: Axes, root: Path, order: list[str], title: str) -> None:
     lines, arrows = rooms_of(root)
     rooms = sorted(lines, key=lambda room: order.index(room) if room in order else len(order))
     place = {room: -row for row, room in enumerate(rooms)}
-    for (a, b), many in arrows.items():
+    for (a, b), many in sorted(arrows.items()):
         up = place[b] > place[a]
         axes.add_patch(FancyArrowPatch(
             (0, place[a]), (0, place[b]), connectionstyle="arc3,rad=0.5", arrowstyle="-|>", shrinkA=9, shrinkB=9,
