@@ -62,7 +62,7 @@ WITHOUT: dict[str, list[tuple[Any, str, Any]]] = {
     "strong products again": [(second_moments, "_measure_strongest", lambda known, _: known)],
     "how likely products are": [(adaptive_marginals, "likely_products", lambda products, *_, **__: products)],
     "single columns again": [(adaptive_marginals, "measure_one_ways_again", lambda known, _: known)],
-    "neighbours inside groups": [(synthetic_model, "dealt_out", lambda *_: {})],
+    "neighbours inside groups": [(synthetic_model, "dealt_out", lambda *_, **__: {})],
 }
 """What takes the place of each member while it is left out: where, the name, and the substitute."""
 

@@ -88,7 +88,7 @@ def only(ideas: str) -> Iterator[None]:
         "optimum": [(Optimum, "pays", False)],
         "numbers": [
             (adaptive_marginals, "measure_second_moments", lambda known, *_: known),
-            (synthetic_model, "dealt_out", lambda *_: {}),
+            (synthetic_model, "dealt_out", lambda *_, **__: {}),
         ],
         "roundness": [
             (adaptive_marginals, "measure_roundness", lambda _account, budget, columns: (columns, budget, ()))
