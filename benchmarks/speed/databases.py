@@ -110,10 +110,9 @@ def measured(way: str, folder: Path) -> dict[str, Any]:
 def joined(schema: Any, sources: dict[str, Any]) -> int:
     """Read, join and bound all rows; the number of persons never leaves the benchmark."""
     from synthdp.curator.private_database import private_database
-    from synthdp.domain.histories import Layout
     from synthdp.privacy.neighbors import Adjacency
 
-    private, _ = private_database(sources, Layout(schema), Adjacency(unit=schema.key))
+    private, _ = private_database(sources, schema, Adjacency(unit=schema.unit))
     persons = private.rows()
     private.close()
     return persons

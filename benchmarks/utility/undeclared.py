@@ -100,7 +100,7 @@ def held_out_part(
         train = _of_packages()[name]()[: 1000 if tiny else None]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            drafted = sd.draft(train).accept_all()
+            drafted = sd.draft(train).accept_all().finish()
         kept = {name: column for name, column in drafted.items() if name not in REPEATED and not column.names_rows}
         schema = sd.Schema({name: _as_numbers(column) for name, column in kept.items()})
         for seed in seeds:
