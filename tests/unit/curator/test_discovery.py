@@ -165,8 +165,11 @@ def test_identifiers_need_no_discovery():
 def test_how_many_rows_there_are_is_known_from_what_was_found(monkeypatch):
     without_noise(monkeypatch)
     frame = pd.DataFrame({"n": np.arange(4000) % 90, "c": ["a", "b"] * 2000})
-    found = Curator(frame, budget=BUDGET).discover(spend=BUDGET)
+    curator = Curator(frame, budget=BUDGET)
+    assert curator.about_rows == 0
+    found = curator.discover(spend=BUDGET)
     assert 3500 <= found.rows <= 4000
+    assert curator.about_rows == found.rows
     assert 0 < found.least < 500
 
 

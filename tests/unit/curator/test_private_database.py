@@ -117,6 +117,18 @@ def test_of_two_rows_of_one_period_one_is_used() -> None:
     assert column("pattern", codes, "persons", "#rows").tolist() == [[0b110]]
 
 
+@pytest.mark.parametrize("number", [-1, -9, None])
+def test_a_row_whose_period_is_special_or_missing_is_not_used(number: int | None) -> None:
+    rows = sd.Schema({"t": sd.Integer(0, 2, special=(-1, -9), nullable=True), "v": sd.Categorical(["a", "b"])})
+    relation = sd.Relation("persons", "rows", key="id", at_most=3, order="t", unique=True)
+    schema = sd.DatabaseSchema({"persons": SCHEMAS["sequence"].tables["persons"], "rows": rows}, [relation])
+    tables = frames([Person((True,), ((0, "a"), (1, "b")))], SCHEMAS["sequence"])
+    tables["rows"]["t"] = tables["rows"]["t"].astype("Int64").replace(1, pd.NA if number is None else number)
+    layout = Layout(schema)
+    codes = codes_of(tables, layout)
+    assert codes[:, layout.place[layout.position("persons")]["#rows"]].tolist() == [[1]]
+
+
 def test_rows_come_in_the_order_of_their_period() -> None:
     codes = codes_of(frames([Person((True,), ((2, "a"), (0, "b")))], SCHEMAS["sequence"]), LAYOUTS["sequence"])
     assert column("sequence", codes, "rows", "t")[0, :2].tolist() == [0, 2]

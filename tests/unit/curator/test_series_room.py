@@ -263,6 +263,32 @@ def test_other_questions_than_the_planned_ones_are_refused(tmp_path):
                 room.answers(other)
 
 
+def test_as_many_sums_of_which_a_row_moves_more_are_refused(tmp_path):
+    """A row is in one of the nine cells of a pair, and in a cell of each of three one-way marginals."""
+    terms = terms_of(3)
+    factor, mu = first_plan(terms)
+    room, pair, ones = room_of(tmp_path, terms), Marginals(DOMAIN, ((0, 1),)), Marginals(DOMAIN, ((0,), (1,), (0,)))
+    assert pair.k == ones.k
+    with room.adding(0, STREAM[0]):
+        room.ask(factor, [pair], [1.0], last=2, mu=mu)
+    with room.adding(1, STREAM[1]):
+        with pytest.raises(PrivacyError, match="larger sensitivity"):
+            room.answers([ones])
+        room.answers([pair])
+
+
+@pytest.mark.parametrize("periods", [1, 2, 3])
+def test_what_is_asked_once_has_the_noise_of_the_whole_column_of_the_factor(periods, tmp_path):
+    """It costs what a sum costs that is asked again in every period, and has less noise by the norm of the column."""
+    factor = np.tril(np.full((periods, periods), UNIT))
+    with Curator(STREAM[0], schema=SCHEMA, budget=GaussianDP(1.0)) as curator:
+        alone = curator.measure(distances(), spend=GaussianDP(0.01)).stddev
+    room = room_of(tmp_path, terms_of(3))
+    with room.adding(0, STREAM[0]), room.open_plan(factor, last=periods - 1, mu=0.1) as account:
+        once = account.measure(distances(), spend=GaussianDP(0.01)).stddev
+    assert once == pytest.approx(alone / periods**0.5, rel=1e-6)
+
+
 def test_units_have_rows_in_as_many_periods_as_they_may_and_no_more(tmp_path, monkeypatch):
     without_noise(monkeypatch)
     terms = terms_of(4, unit="who", most=2)
