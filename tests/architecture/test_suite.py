@@ -267,3 +267,32 @@ def test_no_test_takes_the_garbage_of_another_for_a_warning_of_its_own() -> None
         if "catch_warnings(record" in path.read_text(encoding="utf-8")
     ]
     assert sorted(recording) == ["strictness.py", "test_suite.py"]
+
+
+MATCHES = """
+raises(ValueError, match="x")
+raises(ValueError, match="x must be")
+warns(UserWarning, match=f"{x} must")
+raises(ValueError, match=word)
+"""
+
+
+def phrases(tree: ast.AST) -> Iterator[ast.keyword]:
+    """Yield each `match=` with a blank: it holds words of a sentence, so whoever improves the sentence breaks the test."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.keyword) and node.arg == "match":
+            texts = [one.value for one in ast.walk(node.value) if isinstance(one, ast.Constant)]
+            if any(" " in text for text in texts if isinstance(text, str)):
+                yield node
+
+
+def test_the_search_for_phrases_in_matches_finds_them() -> None:
+    assert [match.value.lineno for match in phrases(ast.parse(MATCHES))] == [3, 4]
+
+
+def test_a_test_of_an_error_matches_a_name_or_a_value_and_no_phrase() -> None:
+    found = []
+    for path in sorted((ROOT / "tests").rglob("*.py")):
+        matches = phrases(ast.parse(path.read_text(encoding="utf-8")))
+        found += [f"{path.relative_to(ROOT)}:{match.value.lineno}" for match in matches]
+    assert found == []

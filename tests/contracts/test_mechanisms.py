@@ -53,21 +53,20 @@ def test_by_default_it_costs_all_that_is_left(name):
     assert curator.remaining is None
 
 
-SHARES = [
-    (name, field.name)
-    for name, case in CASES.items()
-    for field in dataclasses.fields(case.build())
-    if field.name.endswith("_share")
-]
-
-
-@pytest.mark.sampled
 @pytest.mark.parametrize("share", [0.0, 1.0, -0.1, float("nan")])
-@pytest.mark.parametrize(("name", "setting"), SHARES)
-def test_a_share_of_nothing_or_of_all_is_refused_when_it_is_set(name, setting, share):
+def test_a_share_of_nothing_or_of_all_is_refused_when_it_is_set(share):
     """Before a curator is there to be charged."""
-    with pytest.raises(ParameterError, match=setting):
-        dataclasses.replace(CASES[name].build(), **{setting: share})
+    built = {name: case.build() for name, case in CASES.items()}
+    shares = [
+        (name, field.name)
+        for name, mechanism in built.items()
+        for field in dataclasses.fields(mechanism)
+        if field.name.endswith("_share")
+    ]
+    assert len(shares) > 10
+    for name, setting in shares:
+        with pytest.raises(ParameterError, match=setting):
+            dataclasses.replace(built[name], **{setting: share})
 
 
 @pytest.mark.sampled("landing")
@@ -82,9 +81,9 @@ def test_what_is_not_covered_is_refused_before_a_row_is_read(name):
 
 
 @pytest.mark.sampled("landing")
-@pytest.mark.parametrize("name", [name for name, case in CASES.items() if hasattr(case.build(), "release")])
+@pytest.mark.parametrize("name", [name for name in CASES if not name.startswith(("InteractiveM", "SparseWeights"))])
 def test_a_seed_that_is_none_is_refused_for_free(name):
-    """A mechanism that draws nothing may take any; one that draws refuses before it spends."""
+    """A mechanism that draws nothing may take any; one that draws refuses before it spends. Two have sessions only."""
     case = CASES[name]
     curator = Curator(case.world.table, schema=case.world.schema, budget=BUDGET)
     left = BUDGET
