@@ -166,7 +166,7 @@ def test_a_failed_read_keeps_no_half_table():
     room = PrivateTable(Failing(table_of(10), 10), SCHEMA, Adjacency())
     domain = domain_of(SCHEMA)
     for _ in range(2):
-        with pytest.raises(DataError):
+        with pytest.raises(DataError, match="middle"):
             room.exact(Marginals(domain, ((0,),)))
 
 
