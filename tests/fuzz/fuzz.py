@@ -22,6 +22,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +101,7 @@ def release_json(data: bytes, folder: Path) -> None:
 
 def release_arrays(data: bytes, folder: Path) -> None:
     """The arrays of a release, with the checksum made right, so that they are read."""
-    document = json.loads(SEEDS["release_json"][0])
+    document = json.loads(seeds()["release_json"][0])
     document["arrays_sha256"] = hashlib.sha256(data).hexdigest()
     (folder / "release" / "release.json").write_text(json.dumps(document))
     (folder / "release" / "arrays.npz").write_bytes(data)
@@ -128,7 +129,9 @@ TARGETS: dict[str, Callable[[bytes, Path], None]] = {
 }
 
 
-def _seeds() -> dict[str, list[bytes]]:
+@cache
+def seeds() -> dict[str, list[bytes]]:
+    """Return the inputs that are mutated, by target; a release is fitted for them, so not where this module is imported."""
     rng = np.random.default_rng(0)
     table = pd.DataFrame(
         {"n": rng.integers(0, 10, 40), "x": rng.random(40), "c": rng.choice(["a", "b"], 40), "b": rng.random(40) < 0.5,
@@ -151,9 +154,6 @@ def _seeds() -> dict[str, list[bytes]]:
             b"ledger l.sqlite --dataset d --cap 1", b"schema infer t.csv", b"audit --runs 3", b"--help", b"doctor --what",
         ],
     }  # fmt: skip
-
-
-SEEDS = _seeds()
 
 
 @dataclass
@@ -180,8 +180,8 @@ def fuzz(target: str, inputs: int, *, seed: int = 0, failures: int = 5) -> Outco
         for clock in (signal.SIGALRM, signal.SIGPROF):
             signal.signal(clock, _too_long)
         while outcome.inputs < inputs and len(outcome.found) < failures:
-            seeds = kept if kept and rng.random() < KEPT else SEEDS[target]
-            data = mutated(seeds[int(rng.integers(len(seeds)))], rng)
+            known = kept if kept and rng.random() < KEPT else seeds()[target]
+            data = mutated(known[int(rng.integers(len(known)))], rng)
             attempt(target, data, folder, outcome)
     outcome.seconds = time.monotonic() - started
     return outcome
@@ -190,7 +190,7 @@ def fuzz(target: str, inputs: int, *, seed: int = 0, failures: int = 5) -> Outco
 def prepared(folder: Path) -> Path:
     """A folder in which all targets can work: with the arrays of a release."""
     (folder / "release").mkdir()
-    (folder / "release" / "arrays.npz").write_bytes(SEEDS["release_arrays"][0])
+    (folder / "release" / "arrays.npz").write_bytes(seeds()["release_arrays"][0])
     return folder
 
 

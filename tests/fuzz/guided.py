@@ -33,7 +33,7 @@ def main() -> None:
     folder = fuzz.prepared(Path(tempfile.mkdtemp()))
     seeds = folder / "seeds"
     seeds.mkdir()
-    for i, data in enumerate(fuzz.SEEDS[target]):
+    for i, data in enumerate(fuzz.seeds()[target]):
         (seeds / str(i)).write_bytes(data)
     warnings.simplefilter("ignore")
 
