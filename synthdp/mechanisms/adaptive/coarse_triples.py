@@ -111,8 +111,9 @@ def screen_triples(
     """Score triples by the noisy L1 distance of their tables over merged bins from a weighted sample of the model.
 
     Returns the triples as candidates, with the relation estimated from their scores, and the plan's state after the
-    cost.  Merged bins are made for triples that get ``share`` of the whole budget together; see `_with_axes`.  The
-    scores cost at most the fraction `SCREEN` of ``share``, for the curator's neighbours.
+    cost.  Merged bins are made for triples that get ``share`` of the whole budget together; see `_with_axes`.
+
+    Costs at most the fraction `SCREEN` of ``share``, for the curator's neighbours.
 
     Chance and the errors that remain in the triple's pairs explain a part of each score, since the triple's interaction
     would not remove these errors.  ``past`` holds the candidates of earlier rounds, among them the pairs.
