@@ -76,6 +76,26 @@ def filled_range(counts: FloatArray, threshold: float) -> tuple[int, int]:
     return first, last
 
 
+def past_the_largest(counts: FloatArray, stddev: float) -> BoolArray:
+    """Return which numbers of child rows, (k,), are larger than any that a parent row seems to have; all False if none does.
+
+    Counts of such numbers are noise, and each person of noise there would stand for many child rows.  After the last
+    number that noise does not explain, numbers stay as long as each has more persons than one standard deviation of the
+    noise, as thin tails do.
+
+    Parameters
+    ----------
+    counts
+        (k,) noisy counts of persons with 0, 1, 2, ... child rows.
+    stddev
+        Standard deviation of the noise of a count, in persons.
+    """
+    _, last = filled_range(counts, beyond_noise(stddev, 2 * len(counts)))
+    while 0 < last < len(counts) and counts[last] > stddev:
+        last += 1
+    return np.arange(len(counts)) >= (last or len(counts))
+
+
 def far_beyond(axis: Axis, counts: FloatArray, stddev: float, total: float) -> BoolArray:
     """Return which bins lie far outside of the significant bins, (axis.size,), whose counts are to be set to 0.
 

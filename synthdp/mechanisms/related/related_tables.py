@@ -18,7 +18,7 @@ from synthdp.arrays import BoolArray, FloatArray
 from synthdp.checks import whole
 from synthdp.curator import Curator
 from synthdp.distribution.history_model import IMPOSSIBLE, Conditional, Factor, Histories
-from synthdp.domain.histories import NO_PARENT_ROW, Layout
+from synthdp.domain.histories import NO_PARENT_ROW, Layout, Order
 from synthdp.domain.refinement import Refinement
 from synthdp.errors import ParameterError
 from synthdp.fit.history_scaling import LAST, Key, Target, fit_histories
@@ -27,6 +27,7 @@ from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.shares import SCREEN
 from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.column_histograms import one_way_share
+from synthdp.mechanisms.column_sizes import past_the_largest
 from synthdp.mechanisms.mechanism import HasPrivacyCost
 from synthdp.mechanisms.preflight import first_that_works, last_of, salvaged
 from synthdp.mechanisms.related.asked_tables import (
@@ -284,10 +285,12 @@ class RelatedTables(HasPrivacyCost):
         together = {(table.table, table.attribute): i for i, table in enumerate(tables[:begin]) if i >= odd}
         of_groups: dict[int, FloatArray] = {}
         for i, one in enumerate(every, start=begin):
-            at = together.get((one.table, one.name))
+            at, releasable = together.get((one.table, one.name)), _releasable(layout, one)
+            if one.counts >= 0 and layout.tables[one.counts].order is not Order.PATTERN:
+                releasable = releasable & ~past_the_largest(counted[i][0][0], counted[i][1])
             counts = first_estimate(
                 layout.axis(one.table, one.name), counted[i], None if at is None else counted[at],
-                by_root=one.table == 0, total=total, releasable=_releasable(layout, one),
+                by_root=one.table == 0, total=total, releasable=releasable,
                 of_groups=None if at is None else of_groups.get(one.table),
             )  # fmt: skip
             ones[one.table, one.name] = counts
