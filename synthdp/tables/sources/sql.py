@@ -288,8 +288,8 @@ class SqlSource:
     ) -> Iterator[tuple[list[GridIndices | RawColumn], dict[str, RawColumn]]]:
         """Yield blocks: the columns of ``schema`` in order, and the ``extra`` columns as raw values by name.
 
-        Columns with ``stages`` come as (n,) grid indices: the database packs those of several columns into one integer,
-        to send fewer bytes.  Columns without stages come as raw values.
+        Columns with ``stages`` come as (n,) grid indices: the database packs the indices of several columns into one
+        integer, to send fewer bytes.  Columns without stages come as raw values.
         """
         query, packs, values = self._packing(schema, stages, extra)
         asked = [WHOLE] * len(packs) + [self._asked_as(name, name in extra) for name in values]
