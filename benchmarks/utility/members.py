@@ -60,7 +60,7 @@ WITHOUT: dict[str, list[tuple[Any, str, Any]]] = {
     "a limit of strong products": [(second_moments, "MOST_STRONG", 10**9)],
     "rank products": [(adaptive_marginals, "measure_second_moments", lambda known, *_: known)],
     "strong products again": [(second_moments, "_measure_strongest", lambda known, _: known)],
-    "how likely products are": [(adaptive_marginals, "likely_products", lambda products, *_, **__: products)],
+    "how likely products are": [(adaptive_marginals, "with_likely_products", lambda known, _: known)],
     "single columns again": [(adaptive_marginals, "measure_one_ways_again", lambda known, _: known)],
     "neighbours inside groups": [(synthetic_model, "dealt_out", lambda *_, **__: {})],
 }

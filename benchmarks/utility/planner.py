@@ -78,7 +78,7 @@ def only(ideas: str) -> Iterator[None]:
     if unknown := kept - set(IDEAS):
         raise SystemExit(f"{unknown.pop()} is no idea: there are {', '.join(IDEAS)}")
     without = {
-        "interactions": [(Knowledge, "noise_of_pair", lambda *_: 1.0)]
+        "interactions": [(Knowledge, "relative_noise", lambda *_: 1.0)]
         + [(module, "ONE_WAYS_KNOWN", math.inf) for module in (knowledge, shares)],
         "resolutions": [
             (merging, "MERGED", 10**9),

@@ -106,18 +106,18 @@ def measure_places(
         domain = known.domain if finest else Domain((*axes[:place], axes[place].merged(groups), *axes[place + 1 :]))
         weights = [workload.weight(pair) * table_size(domain.shape, pair) for pair in pairs]
         shares = known.left.shares_of_least_noise(of_step, weights)
-        known, tables = measure_each(
+        known, found = measure_each(
             known, account, domain, dict(zip(pairs, shares, strict=True)), step=f"places, step {number + 1}"
         )
-        known = replace(known, places=(*known.places, PlaceLevel(groups=groups, tables=tuple(tables))))
+        tables = tuple(table for answers in found for table in answers.tables)
+        known = replace(known, places=(*known.places, PlaceLevel(groups=groups, tables=tables)))
     planner, tree = TreePlanner(shape), list[Clique]()
     for table in known.places[-1].tables:
         expected = np.outer(*(margins[j] for j in table.clique)).ravel() / max(float(margins[0].sum()), 1.0)
         known = known.with_table(table, ridge=best_ridge(table.counts, expected, table.stddev))
         if planner.cells([*known.zeros, *known.tree, *tree, table.clique]) <= tree_cells:
             tree.append(table.clique)
-    others = [table.clique for table in known.places[-1].tables if table.clique not in tree]
-    return known.with_cliques(tree=tree, off_tree=others)
+    return known.with_tree(tree)
 
 
 def with_exact_places(

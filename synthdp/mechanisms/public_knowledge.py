@@ -399,7 +399,7 @@ class PublicKnowledge:
             if len(clique) > 1:
                 fits = planner.cells([*known.zeros, *known.tree, clique]) <= TREE_CELLS
                 known = known.with_table(NoisyTable(clique=clique, counts=counts, stddev=EXACT), ridge=1.0)
-                known = known.with_cliques(tree={clique: 0.0} if fits else {}, off_tree={} if fits else {clique: 0.0})
+                known = known.with_tree([clique] if fits else [])
         return known
 
     def fitted(self, known: Knowledge, *, alone: Callable[[], Distribution], rng: Generator) -> Distribution:

@@ -19,8 +19,9 @@ from synthdp.distribution.junction_tree import TreePlanner
 from synthdp.domain.domain import Domain
 from synthdp.fit.proportional_step import best_ridge
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
+from synthdp.mechanisms.adaptive.measuring import DENOMINATOR, ask
 from synthdp.mechanisms.adaptive.merging import MERGED
-from synthdp.mechanisms.adaptive.screening import DENOMINATOR, MAX_PAIR_CELLS
+from synthdp.mechanisms.adaptive.screening import MAX_PAIR_CELLS
 from synthdp.mechanisms.adaptive.shares import screening_part
 from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.wide_fit import related
@@ -77,9 +78,7 @@ def measure_wide(known: Knowledge, account: Curator, workload: Workload, *, scre
         screen = screening_part(known.left, share=known.left.share, pairs=queries.k, total=known.total)
     if screen == 0:
         return known
-    cost, left = known.left.take(known.left.share * screen)
-    found = account.measure(queries, spend=cost.loss, step="screening of pairs")
-    known = known.with_answers(found, left=left)
+    known, found = ask(known, account, queries, share=known.left.share * screen, step="screening of pairs")
     left_columns, right_columns = (np.array(columns)[side] for side in queries.pairs)
     pairs = standing_out(found.answers, found.stddev, most=CANDIDATES * len(columns))
     cliques: list[Clique] = [(int(left_columns[i]), int(right_columns[i])) for i in pairs]
@@ -208,10 +207,8 @@ def _measure(known: Knowledge, account: Curator, cliques: Sequence[Clique], marg
     neighbours.
     """
     queries = Marginals(known.domain, tuple(cliques))
-    cost, left = known.left.take(known.left.share)
     step = f"marginals of two columns: {len(cliques)} pairs of {len(known.domain)} columns"
-    found = account.measure(queries, spend=cost.loss, step=step)
-    known = known.with_answers(found, left=left)
+    known, found = ask(known, account, queries, share=known.left.share, step=step)
     tables, ridges, strengths = [], {}, {}
     for clique, counts in zip(cliques, queries.split(found.answers), strict=True):
         a, b = clique
@@ -222,10 +219,8 @@ def _measure(known: Knowledge, account: Curator, cliques: Sequence[Clique], marg
             tables.append(table)
             ridges[clique] = best_ridge(table.counts, expected, found.stddev)
             strengths[clique] = strength
-    tree, off_tree = plan_components(strengths, list(known.zeros), known.domain.shape)
-    return replace(known, tables=(*known.tables, *tables), ridges={**known.ridges, **ridges}).with_cliques(
-        tree=tree, off_tree=off_tree
-    )
+    known = replace(known, tables=(*known.tables, *tables), ridges={**known.ridges, **ridges})
+    return known.with_tree(plan_components(strengths, list(known.zeros), known.domain.shape))
 
 
 def interaction_strength(table: NoisyTable, shape: Sequence[int], *, total: float) -> float:
@@ -251,10 +246,8 @@ def interaction_strength(table: NoisyTable, shape: Sequence[int], *, total: floa
     return excess if excess > CLEAR * math.sqrt(2 * free) * variance else 0.0
 
 
-def plan_components(
-    strengths: dict[Clique, float], base: Sequence[Clique], shape: Sequence[int]
-) -> tuple[list[Clique], list[Clique]]:
-    """Split measured pairs into pairs inside and outside of junction trees, one tree per connected component.
+def plan_components(strengths: dict[Clique, float], base: Sequence[Clique], shape: Sequence[int]) -> list[Clique]:
+    """Return the measured pairs that are to lie inside of junction trees, one tree per connected component.
 
     In each component a spanning forest of the strongest pairs comes first (Chow and Liu 1968).  Further pairs join the
     tree as long as it stays small (`CELLS_A_COLUMN`).
@@ -269,7 +262,6 @@ def plan_components(
         Number of coarse bins of each column.
     """
     tree: list[Clique] = []
-    off_tree: list[Clique] = []
     for columns in related([*base, *strengths], len(shape)):
         inside = set(columns)
         fixed = [clique for clique in base if clique[0] in inside]
@@ -286,9 +278,8 @@ def plan_components(
                 local.append(more)
             else:
                 rejections += 1
-                off_tree.append(pair)
         tree += taken[len(fixed) :]
-    return tree, off_tree
+    return tree
 
 
 def joining_cliques(cliques: Sequence[Clique], base: Sequence[Clique]) -> list[Clique]:

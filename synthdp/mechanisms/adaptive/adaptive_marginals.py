@@ -25,13 +25,13 @@ from synthdp.fit.listed_entropy import ListedEntropy
 from synthdp.fit.max_entropy import MODEL_SWEEPS, MaxEntropy
 from synthdp.fit.raking import FEWEST_PARTICLES, Particles
 from synthdp.mechanisms.adaptive.coarse_triples import screen_triples, triples_that_matter
-from synthdp.mechanisms.adaptive.energies import EstimatedRelation, before_scores
+from synthdp.mechanisms.adaptive.energies import EstimatedRelation
 from synthdp.mechanisms.adaptive.fitting import fit_distribution, fit_rows, fit_tree
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.measuring import measure_interactions, measure_one_ways_again, measure_tables
 from synthdp.mechanisms.adaptive.optimum import Optimum, optimum_of
 from synthdp.mechanisms.adaptive.screening import screen_against_independence, screen_against_model, with_noise
-from synthdp.mechanisms.adaptive.second_moments import likely_products, measure_second_moments
+from synthdp.mechanisms.adaptive.second_moments import measure_second_moments, with_likely_products
 from synthdp.mechanisms.adaptive.selection import Candidate, Planner
 from synthdp.mechanisms.adaptive.shares import FIRST_COUNT_SHARE, rounds_of, screening_part
 from synthdp.mechanisms.allocation import BudgetAllocation
@@ -320,8 +320,7 @@ class AdaptiveMarginals(HasPrivacyCost):
             known = measure_tables(known, account, batch)
             candidates = batch.after(candidates, known.left)
             yield known
-        unknown = before_scores(known.total)
-        yield replace(known, products=likely_products(known.products, related, unknown, total=known.total))
+        yield with_likely_products(known, related)
 
     def _measure_columns(self, account: Curator, budget: BudgetAllocation, count: RowCount) -> Knowledge:
         """Measure one histogram per column and merge its fine bins into coarse bins for larger tables.

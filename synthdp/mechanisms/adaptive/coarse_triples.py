@@ -20,7 +20,7 @@ from synthdp.domain.domain import Domain
 from synthdp.mechanisms.adaptive.energies import energies, explained_by_chance
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.merging import merged_groups
-from synthdp.mechanisms.adaptive.screening import Screening, at_least_rare, distances_from
+from synthdp.mechanisms.adaptive.screening import at_least_rare, distances_from
 from synthdp.mechanisms.adaptive.selection import MAX_TRIPLES, Candidate
 from synthdp.mechanisms.adaptive.shares import SCREEN, score_noise, signal
 from synthdp.mechanisms.column_rounding import BEYOND
@@ -107,7 +107,7 @@ def screen_triples(
     model: Explicit,
     triples: Sequence[Clique],
     past: Sequence[Candidate],
-) -> Screening:
+) -> tuple[list[Candidate], Knowledge]:
     """Score triples by the noisy L1 distance of their tables over merged bins from a weighted sample of the model.
 
     Returns the triples as candidates, with the relation estimated from their scores, and the plan's state after the
@@ -125,12 +125,12 @@ def screen_triples(
     domain = known.axes(level)
     every = tuple(range(len(domain)))
     codes = np.empty(model.codes.shape, np.min_scalar_type(max(domain.shape) - 1), order="F")
-    for j, of in zip(every, known.groups(every, level), strict=True):
+    for j, of in zip(every, known.groups(level), strict=True):
         codes[:, j] = narrow(of, domain.shape[j]).take(model.codes[:, j])
     weights = model.weights * (known.total / model.weights.sum())
     tables = Marginals(domain, tuple(triples))
     modelled, squares = (weighted_tables(codes, domain.shape, triples, one) for one in (weights, weights**2))
-    found, expected, left = distances_from(
+    after, found, expected = distances_from(
         known, account, tables, modelled, share=share, step="screening of triples against the model, merged bins"
     )
     # A pair is part of len(domain) - 2 triples; a triple that nobody named has that much less weight.
@@ -143,12 +143,12 @@ def screen_triples(
     said = energies(found.answers, np.array(explained), found.stddev, total=known.total, order=3)
     candidates = []
     for triple, one, likely in zip(triples, said, expected, strict=True):
-        noise = math.sqrt(math.prod(1 - 1 / int(domain.axes[j].releasable.sum()) for j in triple))
+        noise = known.relative_noise(triple, level)
         if noise > 0:  # 0 if a column has one bin
             matters = weight * workload.weight(triple)
             candidates.append(Candidate(triple, one, at_least_rare(likely), matters, level, noise))
     # These distances are not stored: a reader of the release takes stored distances as distances from independence.
-    return Screening(candidates, replace(known, left=left))
+    return candidates, replace(known, left=after.left)
 
 
 def left_over(past: Sequence[Candidate], known: Knowledge) -> dict[Clique, float]:

@@ -166,14 +166,6 @@ def posterior_of(likelihoods: ScoreLikelihoods, order: int) -> FloatArray:
     return np.asarray(posterior / posterior.sum(), np.float64)
 
 
-def before_scores(total: float) -> EstimatedRelation:
-    """Return the prior relation of a pair of columns that was never scored, for weighting its noisy product.
-
-    The relation is as likely as none, as in the prior of scores, and has a typical distance in rows.
-    """
-    return EstimatedRelation(0.5, TYPICAL[2] * total)
-
-
 def explained_by_chance(
     expected: FloatArray, rows_of_model: FloatArray | float = 0.0, margins: FloatArray | float = 0.0
 ) -> float:

@@ -132,9 +132,9 @@ def fit_distribution(
         from synthdp.mechanisms.wide_fit import fit_components
 
         return fit_components(known, settings=settings, particles=particles, rng=rng)
-    if set(known.off_tree) <= set(known.tree) and not known.products:
-        return fit_tree(known, settings)
-    return fit_rows(known, settings=settings, particles=particles, rng=rng)
+    if known.products or any(len(one.clique) > 1 and one.clique not in known.tree for one in consistent_tables(known)):
+        return fit_rows(known, settings=settings, particles=particles, rng=rng)
+    return fit_tree(known, settings)
 
 
 def _with_strongest_in_tree(known: Knowledge, pooled: GLSEffects) -> Knowledge:
@@ -158,7 +158,6 @@ def _with_strongest_in_tree(known: Knowledge, pooled: GLSEffects) -> Knowledge:
     return replace(
         known,
         tree=tuple(tree),
-        off_tree=tuple(table.clique for table in tables),
         ridges={**known.ridges, **{table.clique: ridges[len(table.clique)] for table in tables}},
     )
 

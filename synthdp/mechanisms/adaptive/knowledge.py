@@ -74,9 +74,7 @@ class Knowledge:
     ridges
         For each measured clique the factor by which the fit multiplies its noise; see `best_ridge`.
     tree
-        Measured cliques that are to lie in the junction tree.
-    off_tree
-        Measured cliques that are not to lie in the junction tree.
+        Measured cliques that are to lie in the junction tree; other measured cliques are fitted outside of it.
     products
         Noisy second moments of columns that have scores, one entry per question.
     effects
@@ -102,7 +100,6 @@ class Knowledge:
     merged: tuple[NoisyTable, ...] = ()
     ridges: Mapping[Clique, float] = field(default_factory=dict)
     tree: tuple[Clique, ...] = ()
-    off_tree: tuple[Clique, ...] = ()
     products: tuple[NoisyProducts, ...] = ()
     effects: tuple[NoisyTable, ...] = ()
     in_cells: bool = False
@@ -228,16 +225,6 @@ class Knowledge:
         """Return the state with one more set of noisy answers stored, and ``left`` as the remaining budget."""
         return replace(self, measured=(*self.measured, answers), left=left)
 
-    def with_total(self, rows: float, stddev: float) -> Knowledge:
-        """Return the state after one more noisy count of rows, averaged with the earlier estimate by precision.
-
-        The number of rows stays at least 1.
-        """
-        before, noise = gls_total(self.one_way_tables)
-        precisions = noise**-2, stddev**-2
-        total = (before * precisions[0] + rows * precisions[1]) / sum(precisions)
-        return replace(self, total=max(1.0, total))
-
     def with_table(self, table: NoisyTable, *, ridge: float) -> Knowledge:
         """Return the state with one more noisy table or interaction; the fit multiplies its noise by ``ridge``.
 
@@ -257,41 +244,32 @@ class Knowledge:
         """
         return self.coarser[level - 1] if level else self.domain
 
-    def noise_of_pair(self, clique: Clique, level: int) -> float:
+    def relative_noise(self, clique: Clique, level: int) -> float:
         """Return the noise of the planned measurement of a clique, relative to a whole table of equal cost.
 
         The value is below 1 if only the clique's interaction is measured, to which one record contributes less.  An
         interaction is measured if noise is Gaussian and the one-ways are accurate.  The whole table (1.0) is measured
         if some rows are out of domain, since interactions leave these out.  A table over coarse bins (level 0) is also
-        measured whole if the one-ways are noisy, since it improves them.  The value is 0 for a clique that is not
-        measured: a column has one bin, or three columns have out-of-domain rows or noise that is not Gaussian.
+        measured whole if the one-ways are noisy, since it improves them.  The value is 0 if a column has one bin, since
+        then nothing is measured.
         """
-        axes = self.axes(level).axes
-        sizes = [int(np.count_nonzero(axes[j].width)) for j in clique]
+        sizes = [int(self.axes(level).axes[j].releasable.sum()) for j in clique]
         if min(sizes) < 2:
             return 0.0
         if self.left.exponent != 0.5 or any(self.misfits[j] > 0 for j in clique):
-            return 1.0 if len(clique) < 3 else 0.0
+            return 1.0
         if level == 0 and signal(self.left, self.total) < ONE_WAYS_KNOWN:
             return 1.0
         return math.sqrt(math.prod(1 - 1 / size for size in sizes))
 
-    def groups(self, clique: Clique, level: int) -> tuple[IntArray, ...]:
-        """Return, for each column of a clique, the merged bin of each coarse bin, (coarse bins,).
+    def groups(self, level: int) -> list[IntArray]:
+        """Return, for every column, the merged bin of each coarse bin, (coarse bins,).
 
-        ``level`` is the merge level, from 1 on.  A noisy table over merged bins is stored with these positions, so that
-        a fit can sum its own coarse bins.
+        ``level`` is the merge level, from 1 on.
         """
-        found = [self.coarser[level - 1].axes[j].groups_of(self.domain.axes[j]) for j in clique]
-        return tuple(groups for groups in found if groups is not None)
+        both = zip(self.coarser[level - 1].axes, self.domain.axes, strict=True)
+        return [groups for merged, axis in both if (groups := merged.groups_of(axis)) is not None]
 
-    def with_cliques(self, *, tree: Iterable[Clique], off_tree: Iterable[Clique]) -> Knowledge:
-        """Return the state with more measured cliques marked as inside or outside of the junction tree.
-
-        Cliques marked before are not repeated.
-        """
-        return replace(
-            self,
-            tree=tuple(dict.fromkeys([*self.tree, *tree])),
-            off_tree=tuple(dict.fromkeys([*self.off_tree, *off_tree])),
-        )
+    def with_tree(self, cliques: Iterable[Clique]) -> Knowledge:
+        """Return the state with more measured cliques that are to lie in the junction tree; none is repeated."""
+        return replace(self, tree=tuple(dict.fromkeys([*self.tree, *cliques])))

@@ -6,27 +6,21 @@ import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import cache
-from typing import NamedTuple
 
 import numpy as np
 
-from synthdp.arrays import Clique, FloatArray, IntArray
+from synthdp.arrays import Clique, FloatArray
 from synthdp.curator import Curator
 from synthdp.distribution.explicit import Explicit
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.energies import energies, explained_by_chance
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
+from synthdp.mechanisms.adaptive.measuring import DENOMINATOR, ask
 from synthdp.mechanisms.adaptive.selection import MAX_TRIPLES, Candidate
-from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.workload import Workload
 from synthdp.queries.contingency import merged_cells, table_size
 from synthdp.queries.distances import MarginalDistances
 from synthdp.queries.marginals import Marginals, weighted_tables
-
-DENOMINATOR = 256
-"""Expected counts, scores of ranks and weights of interactions are rounded to multiples of 1 / DENOMINATOR, since exact
-noise is added to whole numbers.  A numerical tolerance."""
 
 MAX_CELLS = 200_000
 """Most cells of a candidate table, of two or three columns, that is scored against a model; larger tables are not
@@ -38,17 +32,12 @@ column ``places``.  Pairs with larger tables are left out there.  At this limit 
 limit of time and memory."""
 
 
-class Screening(NamedTuple):
-    """The scored candidates of a round, and the plan's state after the cost of their noisy scores."""
-
-    candidates: list[Candidate]
-    known: Knowledge
-
-
-def screen_against_independence(known: Knowledge, account: Curator, workload: Workload, *, share: float) -> Screening:
+def screen_against_independence(
+    known: Knowledge, account: Curator, workload: Workload, *, share: float
+) -> tuple[list[Candidate], Knowledge]:
     """Score all pairs of columns by the noisy L1 distance of their tables from independence, to measure related pairs.
 
-    Returns the pairs as candidates, with the relation estimated from their scores, and the plan's state after the cost.
+    Returns the pairs as candidates, with the relation estimated from their scores, and the plan's state with the scores.
     Costs ``share`` of the whole budget, for the curator's neighbours, unless no pair has weight.
 
     Parameters
@@ -68,21 +57,19 @@ def screen_against_independence(known: Knowledge, account: Curator, workload: Wo
         if workload.weight(pair) > 0 and table_size(known.domain.shape, pair) <= MAX_PAIR_CELLS
     ]
     if not pairs:
-        return Screening([], known)
-    margins = known.margins
-    total = max(float(margins[0].sum()), 1.0)
-    tables = (np.outer(margins[a], margins[b]).ravel() / total for a, b in pairs)
+        return [], known
+    margins, variances = known.margins, known.margin_variances
+    tables = (np.outer(margins[a], margins[b]).ravel() / known.total for a, b in pairs)
     asked = Marginals(known.domain, tuple(pairs))
-    found, expected, left = distances_from(known, account, asked, tables, share=share, step="screening of pairs")
-    variances = known.margin_variances
-    noise = [variance_of_product(pair, margins, variances, total=total) for pair in pairs]
+    known, found, expected = distances_from(known, account, asked, tables, share=share, step="screening of pairs")
+    noise = [variance_of_product(pair, margins, variances, total=known.total) for pair in pairs]
     chance = [explained_by_chance(table, margins=one) for table, one in zip(expected, noise, strict=True)]
-    said = energies(found.answers, np.array(chance), found.stddev, total=total)
+    said = energies(found.answers, np.array(chance), found.stddev, total=known.total)
     candidates = [
         Candidate(pair, one, table, workload.weight(pair), margins=variance)
         for pair, one, table, variance in zip(pairs, said, expected, noise, strict=True)
     ]
-    return Screening(candidates, known.with_answers(found, left=left))
+    return candidates, known
 
 
 def variance_of_product(
@@ -112,7 +99,7 @@ def variance_of_product(
 
 def screen_against_model(
     known: Knowledge, account: Curator, workload: Workload, *, share: float, model: Explicit
-) -> Screening:
+) -> tuple[list[Candidate], Knowledge]:
     """Score unmeasured pairs and, if few enough, triples by the noisy L1 distance of their tables from a model.
 
     A relation that the model already has gives no distance.  Returns the tables as candidates, with the relation
@@ -133,13 +120,13 @@ def screen_against_model(
     cliques = [c for way in ways for c in itertools.combinations(range(len(shape)), way) if c not in measured]
     cliques = [c for c in cliques if table_size(shape, c) <= MAX_CELLS and workload.weight(c) > 0]
     if not cliques:
-        return Screening([], known)
-    weights = model.weights * (max(known.total, 1.0) / model.weights.sum())
+        return [], known
+    weights = model.weights * (known.total / model.weights.sum())
     out_of_domain = known.out_of_domain
     counts = weighted_tables(model.codes, shape, cliques, weights)
     modelled = (out_of_domain.add(one, clique) for clique, one in zip(cliques, counts, strict=True))
     tables = Marginals(known.domain, tuple(cliques))
-    found, expected, left = distances_from(
+    after, found, expected = distances_from(
         known, account, tables, modelled, share=share, step="screening against the model"
     )
     ratio = float(weights @ weights / weights.sum())  # variance of a cell of the model, per row
@@ -149,36 +136,27 @@ def screen_against_model(
         chance = np.array([explained_by_chance(expected[i], expected[i] * ratio) for i in some])
         said = energies(found.answers[some], chance, found.stddev, total=known.total, order=order)
         candidates += [
-            Candidate(
-                cliques[i],
-                one,
-                at_least_rare(expected[i]),
-                workload.weight(cliques[i]),
-            )
+            Candidate(cliques[i], one, at_least_rare(expected[i]), workload.weight(cliques[i]))
             for i, one in zip(some, said, strict=True)
         ]
     # These distances are not stored: a reader of the release takes stored distances as distances from independence.
-    return Screening(candidates, replace(known, left=left))
+    return candidates, replace(known, left=after.left)
 
 
 def distances_from(
-    known: Knowledge,
-    account: Curator,
-    tables: Marginals,
-    expected: Iterable[FloatArray],
-    *,
-    share: float,
-    step: str,
-) -> tuple[Measurements, list[FloatArray], BudgetAllocation]:
+    known: Knowledge, account: Curator, tables: Marginals, expected: Iterable[FloatArray], *, share: float, step: str
+) -> tuple[Knowledge, Measurements, list[FloatArray]]:
     """Measure the L1 distance of each of the data's tables from an expected table, with noise: the candidates' scores.
 
-    Returns the noisy distances, in rows, the expected tables as rounded for the query, and the remaining budget.  Costs
-    ``share`` of the whole budget, for the curator's neighbours.
+    Returns the plan's state with the answers, the answers in rows, and the expected tables as rounded for the query.
+    Tables are rounded one by one, since there may be millions of cells.  Costs ``share`` of the whole budget, for the
+    curator's neighbours.
     """
-    queries = MarginalDistances(tables, _rounded(tables, expected), DENOMINATOR)
-    cost, left = known.left.take(share)
-    found = account.measure(queries, spend=cost.loss, step=step)
-    return found, [table / DENOMINATOR for table in tables.split(queries.expected)], left
+    whole = np.empty(tables.k, np.int64)
+    for part, table in zip(tables.split(whole), expected, strict=True):
+        part[:] = np.rint(table * DENOMINATOR)
+    known, found = ask(known, account, MarginalDistances(tables, whole, DENOMINATOR), share=share, step=step)
+    return known, found, [table / DENOMINATOR for table in tables.split(whole)]
 
 
 def at_least_rare(expected: FloatArray) -> FloatArray:
@@ -187,17 +165,6 @@ def at_least_rare(expected: FloatArray) -> FloatArray:
     A cell without a row of the model then is rare, not impossible.  Smaller counts would be rounded to 0.
     """
     return np.maximum(expected, 1 / DENOMINATOR, out=expected)
-
-
-def _rounded(tables: Marginals, expected: Iterable[FloatArray]) -> IntArray:
-    """Return the cells of all expected tables, (all cells,), in whole multiples of 1 / `DENOMINATOR` rows.
-
-    Tables are converted one by one, since there may be millions of cells.
-    """
-    whole = np.empty(tables.k, np.int64)
-    for part, table in zip(tables.split(whole), expected, strict=True):
-        part[:] = np.rint(table * DENOMINATOR)
-    return whole
 
 
 def with_noise(candidates: Sequence[Candidate], known: Knowledge, *, merged: bool) -> list[Candidate]:
@@ -216,17 +183,17 @@ def with_noise(candidates: Sequence[Candidate], known: Knowledge, *, merged: boo
     merged
         Whether pairs over merged bins may be measured now.
     """
-    of = cache(lambda column: known.groups((column,), 1))  # a column is in many pairs
+    groups = known.groups(1)
     found = []
     for one in candidates:
         if len(one.clique) != 2 or one.known > 0 or one.level > 0:
             found.append(one)
             continue
-        found.append(replace(one, noise=known.noise_of_pair(one.clique, 0) or 1.0))
-        noise = known.noise_of_pair(one.clique, 1)
+        found.append(replace(one, noise=known.relative_noise(one.clique, 0) or 1.0))
+        noise = known.relative_noise(one.clique, 1)
         if not merged or noise == 0:  # 0: a column has one merged bin
             continue
-        cells = merged_cells([each for column in one.clique for each in of(column)])
+        cells = merged_cells([groups[j] for j in one.clique])
         if cells.max() + 1 < len(one.expected):
             expected, margins = (
                 np.bincount(cells, weights=np.broadcast_to(some, cells.shape)).astype(np.float64)

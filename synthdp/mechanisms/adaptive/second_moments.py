@@ -8,7 +8,7 @@ significant products are measured again, each clipped on its own.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -21,7 +21,7 @@ from synthdp.domain.refinement import Refinement
 from synthdp.fit.moment_matching import NoisyProducts
 from synthdp.mechanisms.adaptive.energies import TYPICAL, EstimatedRelation
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
-from synthdp.mechanisms.adaptive.screening import DENOMINATOR
+from synthdp.mechanisms.adaptive.measuring import DENOMINATOR, ask
 from synthdp.mechanisms.adaptive.shares import SCREEN
 from synthdp.mechanisms.column_rounding import BEYOND
 from synthdp.mechanisms.workload import Workload
@@ -85,40 +85,34 @@ def measure_second_moments(known: Knowledge, account: Curator, workload: Workloa
     return _measure_strongest(known, account)
 
 
-def likely_products(
-    products: Sequence[NoisyProducts],
-    related: Mapping[Clique, EstimatedRelation],
-    unknown: EstimatedRelation,
-    *,
-    total: float,
-) -> tuple[NoisyProducts, ...]:
-    """Return the noisy products, each times the probability that its columns are related.
+def with_likely_products(known: Knowledge, related: Mapping[Clique, EstimatedRelation]) -> Knowledge:
+    """Return the plan's state with each noisy product multiplied by the probability that its columns are related.
 
-    Without this factor, pure noise would make the fit relate unrelated columns.
+    Without this factor, pure noise would make the fit relate unrelated columns.  A pair that was never scored is as
+    likely related as not, with a typical distance, as in the prior of scores.
 
     Parameters
     ----------
-    products
-        Noisy mean products; a pair may be in several questions.
+    known
+        The plan's state, with noisy mean products; a pair may be in several questions.
     related
         The relation of each scored pair: its probability and its distance.
-    unknown
-        The assumed relation of any other pair.
-    total
-        Number of rows.
     """
+    unknown = EstimatedRelation(0.5, TYPICAL[2] * known.total)
     log_odds: dict[Clique, float] = {}
-    for asked in products:
+    for asked in known.products:
         for pair, mean in zip(_pairs(asked), asked.means, strict=True):
             one = related.get(pair, unknown)
             start = math.log(max(1 - one.none, 1e-300)) - math.log(max(one.none, 1e-300))
-            ratio = 1 + (one.distance / total / asked.stddev) ** 2  # a correlation is about as large as its L1 distance
+            # A correlation is about as large as its L1 distance.
+            ratio = 1 + (one.distance / known.total / asked.stddev) ** 2
             evidence = 0.5 * (mean / asked.stddev) ** 2 * (1 - 1 / ratio) - 0.5 * math.log(ratio)
             log_odds[pair] = log_odds.get(pair, start) + evidence
-    return tuple(
+    products = tuple(
         replace(asked, means=asked.means * np.array([expit(log_odds[pair]) for pair in _pairs(asked)]))
-        for asked in products
+        for asked in known.products
     )
+    return replace(known, products=products)
 
 
 def _pairs(products: NoisyProducts) -> list[Clique]:
@@ -148,15 +142,14 @@ def _measure_products(known: Knowledge, account: Curator, queries: Products, *, 
     Costs at most that fraction, for the curator's neighbours.
     """
     less = min(1.0, _noise_of_products(known, queries) / AIM) ** (1 / known.left.exponent)
-    part, left = known.left.take(SCREEN * known.left.share * less)
-    answers = account.measure(queries, spend=part.loss, step=step)
+    known, answers = ask(known, account, queries, share=SCREEN * known.left.share * less, step=step)
     products = NoisyProducts(
         queries=queries,
         columns=known.domain.index(*queries.domain.names),
         means=answers.answers / known.total,
         stddev=answers.stddev / known.total,
     )
-    return replace(known.with_answers(answers, left=left), products=(*known.products, products))
+    return replace(known, products=(*known.products, products))
 
 
 def _measure_strongest(known: Knowledge, account: Curator) -> Knowledge:
@@ -206,9 +199,7 @@ def scores(refinement: Refinement, margin: FloatArray) -> IntArray | None:
     elif groups != 2:
         return None
     share = np.where(mass > 0, margin, 0.0)
-    if share.sum() <= 0:
-        return None
-    share = share / share.sum()
+    share = share / max(share.sum(), 1e-300)
     order = np.argsort(values, kind="stable")
     ranks = np.empty(groups)
     ranks[order] = np.cumsum(share[order]) - share[order] / 2

@@ -15,8 +15,8 @@ with account._vault.turn() as table:
 _LEVELS = """
 for level in range(1 + len(known.coarser)):
     ours = [one for one in batch.shares if one.level == level]
-    known = _measure_marginals(known, account, batch, [one for one in ours if one.noise >= 1])
-    known = _measure_interactions_only(known, account, batch, [one for one in ours if one.noise < 1])
+    known = _measure_alike(known, account, batch, [one for one in ours if one.noise >= 1])
+    known = _measure_alike(known, account, batch, [one for one in ours if one.noise < 1])
 """
 
 MUTATIONS = (
@@ -49,11 +49,11 @@ with account._vault.turn() as table:
         (_ASKED,),
     ),
     Mutation(
-        "strong products are not taken from what is left",
+        "an answer is not taken from what is left",
         "R19",
-        "second_moments._measure_products",
-        "known.with_answers(answers, left=left)",
-        "known.with_answers(answers, left=known.left)",
+        "measuring.ask",
+        "known.with_answers(found, left=left)",
+        "known.with_answers(found, left=known.left)",
         (_ASKED,),
     ),
     Mutation(
@@ -98,10 +98,10 @@ with account._vault.turn() as table:
         "a second round is compared with a model of the real number of rows",
         "R3, R8",
         "screen_against_model",
-        "weights = model.weights * (max(known.total, 1.0) / model.weights.sum())",
+        "weights = model.weights * (known.total / model.weights.sum())",
         """
 with account._vault.turn() as table:
-    weights = model.weights * (max(float(table.rows()), 1.0) / model.weights.sum())
+    weights = model.weights * (table.rows() / model.weights.sum())
 """,
         (_ASKED,),
     ),
@@ -461,7 +461,7 @@ if noise >= 1:
     Mutation(
         "interactions alone are measured where noise is Laplace's",
         "–",
-        "Knowledge.noise_of_pair",
+        "Knowledge.relative_noise",
         "self.left.exponent != 0.5 or any(self.misfits[j] > 0 for j in clique)",
         "any(self.misfits[j] > 0 for j in clique)",
         (
@@ -491,7 +491,7 @@ if noise >= 1:
     Mutation(
         "whole tables are measured where one-ways are known",
         "–",
-        "Knowledge.noise_of_pair",
+        "Knowledge.relative_noise",
         "signal(self.left, self.total) < ONE_WAYS_KNOWN",
         "signal(self.left, self.total) > ONE_WAYS_KNOWN",
         (

@@ -95,7 +95,7 @@ def independent(known: Knowledge) -> Explicit:
 def measured(mu: float, parity: bool) -> tuple[sd.Curator, Knowledge, Knowledge]:
     """Measure one pair that tells nothing, and then beside it the triples of the class, for half of the budget."""
     account, known = known_of(sd.GaussianDP(mu), table(parity))
-    expected, noise = np.full(36, ROWS / 36), known.noise_of_pair((0, 1), 1)
+    expected, noise = np.full(36, ROWS / 36), known.relative_noise((0, 1), 1)
     pair = Candidate((0, 1), EstimatedRelation(0.0, 3000.0), expected, level=1, noise=noise)
     batch = Batch({pair: 0.25})
     after = measure_tables(known, account, batch)
@@ -123,7 +123,7 @@ def test_where_they_tell_nothing_the_batch_is_measured_again_and_nothing_but_the
     with_repeatable_noise(monkeypatch)
     _, known, after = measured(0.15, parity=False)
     (pair,) = after.merged
-    cost = BudgetAllocation(known.left.whole, known.left.adjacency).table_stddev(0.5) * known.noise_of_pair((0, 1), 1)
+    cost = BudgetAllocation(known.left.whole, known.left.adjacency).table_stddev(0.5) * known.relative_noise((0, 1), 1)
     assert cost < pair.stddev < 1.03 * cost
 
 

@@ -123,7 +123,7 @@ def test_pairs_that_were_not_measured_and_have_fewer_cells_so_are_candidates_ove
     assert [one.clique for one in new] == [pair for pair in smaller if pair != (0, 1)]
     for one in new:
         assert one.relation.distance == 100.0
-        assert one.noise == known.noise_of_pair(one.clique, 1)
+        assert one.noise == known.relative_noise(one.clique, 1)
         assert len(one.expected) == cells[one.clique][1]
         assert one.expected.sum() == pytest.approx(5.0 * cells[one.clique][0])
     assert not any(one.level for one in with_noise(some, known, merged=False))
@@ -219,8 +219,8 @@ def test_interactions_alone_are_measured_where_noise_is_gaussian_and_no_column_h
     known = columns_known(sd.Curator(rows, schema=SCHEMA, budget=budget))
     sizes = [known.coarser[0].axes[j].releasable.sum() for j in range(4)]
     exact = np.sqrt((1 - 1 / sizes[0]) * (1 - 1 / sizes[1]))
-    assert known.noise_of_pair((0, 1), 1) == pytest.approx(exact if quiet else 1.0)
-    assert known.noise_of_pair((1, 3), 1) == 1.0
+    assert known.relative_noise((0, 1), 1) == pytest.approx(exact if quiet else 1.0)
+    assert known.relative_noise((1, 3), 1) == 1.0
 
 
 def test_less_noise_for_the_same_share_is_more_gain():
@@ -246,4 +246,4 @@ def test_interactions_of_all_groups_are_measured_where_one_ways_are_known(mu, al
     known = columns_known(sd.Curator(table(), schema=SCHEMA, budget=sd.GaussianDP(mu)))
     sizes = [known.domain.axes[j].releasable.sum() for j in (0, 1)]
     exact = np.sqrt((1 - 1 / sizes[0]) * (1 - 1 / sizes[1]))
-    assert known.noise_of_pair((0, 1), 0) == pytest.approx(exact if alone else 1.0)
+    assert known.relative_noise((0, 1), 0) == pytest.approx(exact if alone else 1.0)

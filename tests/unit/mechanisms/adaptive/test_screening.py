@@ -8,7 +8,8 @@ from hypothesis import given, strategies as st
 
 from synthdp.domain.domain import domain_of
 from synthdp.mechanisms.adaptive.energies import explained_by_chance
-from synthdp.mechanisms.adaptive.screening import DENOMINATOR, variance_of_product
+from synthdp.mechanisms.adaptive.measuring import DENOMINATOR
+from synthdp.mechanisms.adaptive.screening import variance_of_product
 from synthdp.queries.distances import MarginalDistances
 from synthdp.queries.marginals import Marginals
 from synthdp.schema.columns import Categorical

@@ -8,7 +8,7 @@ from synthdp import AdaptiveMarginals, ApproxDP, Boolean, Categorical, Continuou
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import axis_of
 from synthdp.domain.refinement import Refinement
-from synthdp.mechanisms.adaptive.screening import DENOMINATOR
+from synthdp.mechanisms.adaptive.measuring import DENOMINATOR
 from synthdp.mechanisms.adaptive.second_moments import MOST_STRONG, scores
 from synthdp.mechanisms.adaptive.selection import Planner
 from synthdp.mechanisms.adaptive.shares import SCREEN

@@ -60,12 +60,12 @@ def second_batch(known, account):
     first = one_batch(known, account)
     sample = fit_tree(first, MaxEntropy()).sample(5000, np.random.default_rng(0))
     model = Explicit(shape=first.domain.shape, codes=sample, weights=np.ones(len(sample)))
-    return screen_against_model(first, account, ALL, share=0.1, model=model).known
+    return screen_against_model(first, account, ALL, share=0.1, model=model)[1]
 
 
 STAGES = {
     "second moments": lambda known, account: measure_second_moments(known, account, ALL),
-    "screening": lambda known, account: screen_against_independence(known, account, ALL, share=0.05).known,
+    "screening": lambda known, account: screen_against_independence(known, account, ALL, share=0.05)[1],
     "a batch": one_batch,
     "screening against the model": second_batch,
     "one-ways again": measure_one_ways_again,
@@ -158,7 +158,7 @@ def test_nothing_that_matters_costs_nothing(known, account):
     assert candidates == []
     assert after is known
     model = Explicit(shape=known.domain.shape, codes=np.zeros((9, 4), int), weights=np.ones(9))
-    assert screen_against_model(known, account, Workload(weights=()), share=0.05, model=model).candidates == []
+    assert screen_against_model(known, account, Workload(weights=()), share=0.05, model=model)[0] == []
 
 
 def test_the_fit_repeats_what_was_measured(known, account):
