@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Set as AbstractSet
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -35,11 +35,8 @@ class Public(Protocol):
         """
         ...
 
-    def pinned(self, columns: Sequence[OneWay], /) -> Sequence[AbstractSet[int]]:
-        """Return, for each column, the fine bins that public totals name, which must not be merged with others.
-
-        The sequence is empty if there are no public totals.
-        """
+    def pinned(self, columns: Sequence[OneWay], /) -> list[frozenset[int]]:
+        """Return, for each column, the fine bins that public totals name, which must not be merged with others."""
         ...
 
     def added_to(self, known: Knowledge, /) -> Knowledge:
@@ -71,9 +68,9 @@ class NothingPublic:
         """Return the target unchanged, as there is no public data."""
         return target
 
-    def pinned(self, _columns: Sequence[OneWay], /) -> Sequence[AbstractSet[int]]:
-        """Return nothing, as no public total names a value."""
-        return ()
+    def pinned(self, columns: Sequence[OneWay], /) -> list[frozenset[int]]:
+        """Return no bins, as no public total names a value."""
+        return [frozenset() for _ in columns]
 
     def added_to(self, known: Knowledge, /) -> Knowledge:
         """Return the state unchanged, as there is no public data."""

@@ -26,7 +26,7 @@ from synthdp.fit.max_entropy import MODEL_SWEEPS, MaxEntropy
 from synthdp.fit.raking import FEWEST_PARTICLES, Particles
 from synthdp.mechanisms.adaptive.coarse_triples import screen_triples, triples_that_matter
 from synthdp.mechanisms.adaptive.energies import EstimatedRelation
-from synthdp.mechanisms.adaptive.fitting import fit_distribution, fit_rows, fit_tree
+from synthdp.mechanisms.adaptive.fitting import consistent_tables, fit_distribution, fit_rows, fit_tree
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.measuring import measure_interactions, measure_one_ways_again, measure_tables
 from synthdp.mechanisms.adaptive.optimum import Optimum, optimum_of
@@ -186,10 +186,10 @@ class AdaptiveMarginals(HasPrivacyCost):
         loss = curator.cost(self.spend)
         known, stopped = last_of(self._learn(curator.open_account(loss), workload, rng))
         self._tell("fit")
-        fitted, failed = first_that_works(
-            lambda: self._fitted(known, workload, rng), lambda: (fit_tree(known, self.fit), ())
+        (distribution, exact), failed = first_that_works(
+            lambda: self._fitted(known, workload, rng),
+            lambda: (fit_tree(known, consistent_tables(known), self.fit), ()),
         )
-        distribution, exact = fitted
         model = SyntheticModel.of(
             curator.schema, known.domain, distribution, total=known.total, refinements=known.refinements, exact=exact
         )
@@ -353,10 +353,9 @@ class AdaptiveMarginals(HasPrivacyCost):
         Synthetic rows get exact counts of these bins: all levels of the column ``places``, and values that public
         totals name.
         """
-        found = [frozenset(leaves) for leaves in self.public.pinned(columns)] or [frozenset[int]()] * len(columns)
         return [
-            one | set(np.flatnonzero(column.axis.releasable).tolist()) if column.axis.name == self.places else one
-            for one, column in zip(found, columns, strict=True)
+            leaves | set(np.flatnonzero(column.axis.releasable).tolist()) if column.axis.name == self.places else leaves
+            for leaves, column in zip(self.public.pinned(columns), columns, strict=True)
         ]
 
     def _optimum_of_groups(self, known: Knowledge, workload: Workload) -> Optimum | None:

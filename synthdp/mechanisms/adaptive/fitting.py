@@ -6,7 +6,7 @@ To save time and memory, each connected component of a wide table's columns is f
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -40,12 +40,12 @@ def consistent_tables(known: Knowledge) -> list[NoisyTable]:
     return [replace(table, stddev=table.stddev * known.ridges.get(table.clique, 1.0)) for table in tables]
 
 
-def fit_tree(known: Knowledge, settings: MaxEntropy) -> Graphical:
-    """Fit one-ways and the tables inside the junction tree by maximum entropy; other answers are ignored.
+def fit_tree(known: Knowledge, tables: Iterable[NoisyTable], settings: MaxEntropy) -> Graphical:
+    """Fit one-ways and the tables inside the junction tree by maximum entropy; other tables are ignored.
 
     Further fits weight rows drawn from this model, and candidate tables are scored against such rows.
     """
-    inside = [table for table in consistent_tables(known) if len(table.clique) == 1 or table.clique in known.tree]
+    inside = [table for table in tables if len(table.clique) == 1 or table.clique in known.tree]
     return settings.fit(inside, known.domain.shape, total=known.total, allowed=known.zeros).model
 
 
@@ -132,9 +132,10 @@ def fit_distribution(
         from synthdp.mechanisms.wide_fit import fit_components
 
         return fit_components(known, settings=settings, particles=particles, rng=rng)
-    if known.products or any(len(one.clique) > 1 and one.clique not in known.tree for one in consistent_tables(known)):
+    tables = consistent_tables(known)
+    if known.products or any(len(table.clique) > 1 and table.clique not in known.tree for table in tables):
         return fit_rows(known, settings=settings, particles=particles, rng=rng)
-    return fit_tree(known, settings)
+    return fit_tree(known, tables, settings)
 
 
 def _with_strongest_in_tree(known: Knowledge, pooled: GLSEffects) -> Knowledge:
@@ -180,5 +181,6 @@ def fit_rows(known: Knowledge, *, settings: MaxEntropy, particles: Particles, rn
 
     The weighted rows keep relations that the tree has no room for.
     """
-    model = fit_tree(known, settings)
-    return particles.fit(model, consistent_tables(known), total=known.total, rng=rng, products=known.products)
+    tables = consistent_tables(known)
+    model = fit_tree(known, tables, settings)
+    return particles.fit(model, tables, total=known.total, rng=rng, products=known.products)

@@ -19,7 +19,7 @@ from synthdp.arrays import MEAN_ABS, Clique, FloatArray
 from synthdp.mechanisms.adaptive.selection import DIVISIONS, KEPT, MAX_TRIPLES
 from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.workload import Workload
-from synthdp.queries.contingency import table_size
+from synthdp.queries.contingency import subsets_of, table_size
 from synthdp.queries.interactions import norms_of_one, norms_of_swap
 from synthdp.queries.norms import Norms, RecordBounds
 
@@ -134,7 +134,7 @@ def optimum(
     entries = [
         (a, at[s], math.prod(sizes[j] - 1 for j in s) * table_size(sizes, s) / table_size(sizes, table))
         for a, table in enumerate(workload)
-        for s in ((), *parts(table))
+        for s in ((), *subsets_of(table))
         if s in at
     ]
     rows, columns, values = zip(*entries, strict=True)
@@ -176,11 +176,6 @@ def _precisions(costs: FloatArray, slopes: FloatArray, before: FloatArray, spend
     return np.maximum(level * wanted - before, LEAST_PART * level * wanted)
 
 
-def parts(clique: Clique) -> list[Clique]:
-    """Return the non-empty subsets of a clique: the effects (main effects and interactions) that make up its table."""
-    return [part for size in range(1, len(clique) + 1) for part in itertools.combinations(clique, size)]
-
-
 def optimum_of(
     sizes: Sequence[int],
     workload: Workload,
@@ -218,7 +213,7 @@ def optimum_of(
         return None
     tables: dict[Clique, float] = {}
     for ways in range(order, 0, -1):
-        held = {part for table in tables for part in parts(table)}
+        held = {part for table in tables for part in subsets_of(table)}
         every = itertools.combinations(varying, ways)
         tables |= {c: weight for c in every if c not in held and (weight := workload.weight(c)) > 0}
     if max(map(len, tables), default=0) < 2:
@@ -226,7 +221,7 @@ def optimum_of(
     mean_cells = np.average([table_size(sizes, table) for table in tables], weights=[*tables.values()])
     if math.prod(sizes) > most_cells and mean_cells > min(FEW_CELLS, most_cells):
         return None
-    effects = list(dict.fromkeys(part for table in tables for part in parts(table)))
+    effects = list(dict.fromkeys(part for table in tables for part in subsets_of(table)))
     public = budget.adjacency.rows_are_public
     sensitivity = {part: _squared_sensitivity(sizes, part, swap=public) for part in effects}
     sensitivity |= {} if public else {(): 1.0}
@@ -234,15 +229,15 @@ def optimum_of(
     mu = 1 / budget.stddev(unit, budget.share, k=len(effects))
     rest = {table: weight for table, weight in tables.items() if not workload.wishes(table)}
     ours = {table: weight for table, weight in tables.items() if table not in rest}
-    if not rest or not ours:
-        return optimum(sizes, tables, sensitivity=sensitivity, known=known, mu=mu, total=total)
 
     def best(some: Mapping[Clique, float], before: Mapping[Clique, float], part: float) -> Optimum:
         """Return the best plan for some tables at the fraction ``part`` of mu squared, given the precisions ``before``."""
-        inside = {(), *(one for table in some for one in parts(table))}
+        inside = {(), *(one for table in some for one in subsets_of(table))}
         costs = {one: cost for one, cost in sensitivity.items() if one in inside}
         return optimum(sizes, some, sensitivity=costs, known=before, mu=mu * math.sqrt(part), total=total)
 
+    if not rest or not ours:
+        return best(tables, known, 1.0)
     first = best(ours, known, 1 - KEPT)
     return first.with_rest(best(rest, first.added_to(known), KEPT), KEPT, sum(rest.values()) / sum(tables.values()))
 

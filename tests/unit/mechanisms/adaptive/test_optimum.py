@@ -13,11 +13,12 @@ from synthdp.domain.domain import domain_of
 from synthdp.fit.listed_entropy import ListedEntropy
 from synthdp.mechanisms.adaptive import fitting
 from synthdp.mechanisms.adaptive.measuring import weighted_interactions
-from synthdp.mechanisms.adaptive.optimum import optimum, optimum_of, parts
+from synthdp.mechanisms.adaptive.optimum import optimum, optimum_of
 from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.workload import Workload
 from synthdp.privacy.calibration import gaussian_account
 from synthdp.privacy.neighbors import Adjacency
+from synthdp.queries.contingency import subsets_of
 from synthdp.queries.interactions import Interactions
 from synthdp.queries.marginals import Marginals
 
@@ -27,7 +28,7 @@ def tables(columns, ways):
 
 
 def sensitivities(sizes, workload):
-    return {(): 1.0} | {s: math.prod(1 - 1 / sizes[j] for j in s) for table in workload for s in parts(table)}
+    return {(): 1.0} | {s: math.prod(1 - 1 / sizes[j] for j in s) for table in workload for s in subsets_of(table)}
 
 
 def cost(found, sensitivity):
@@ -39,7 +40,7 @@ def total_variances(sizes, workload, precisions):
     return [
         sum(
             math.prod(sizes[j] - 1 for j in s) / math.prod(sizes[j] for j in table if j not in s) / precisions[s]
-            for s in ((), *parts(table))
+            for s in ((), *subsets_of(table))
         )
         for table in workload
     ]

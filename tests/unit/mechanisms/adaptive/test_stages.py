@@ -58,7 +58,7 @@ def one_batch(known, account):
 
 def second_batch(known, account):
     first = one_batch(known, account)
-    sample = fit_tree(first, MaxEntropy()).sample(5000, np.random.default_rng(0))
+    sample = fit_tree(first, consistent_tables(first), MaxEntropy()).sample(5000, np.random.default_rng(0))
     model = Explicit(shape=first.domain.shape, codes=sample, weights=np.ones(len(sample)))
     return screen_against_model(first, account, ALL, share=0.1, model=model)[1]
 
