@@ -123,10 +123,9 @@ def screen_triples(
     share = min(_screening_share(known, len(triples)), SCREEN * share)
     level = len(known.coarser)
     domain = known.axes(level)
-    every = tuple(range(len(domain)))
     codes = np.empty(model.codes.shape, np.min_scalar_type(max(domain.shape) - 1), order="F")
-    for j, of in zip(every, known.groups(level), strict=True):
-        codes[:, j] = narrow(of, domain.shape[j]).take(model.codes[:, j])
+    for j, groups in enumerate(known.groups(level)):
+        codes[:, j] = narrow(groups, domain.shape[j]).take(model.codes[:, j])
     weights = model.weights * (known.total / model.weights.sum())
     tables = Marginals(domain, tuple(triples))
     modelled, squares = (weighted_tables(codes, domain.shape, triples, one) for one in (weights, weights**2))

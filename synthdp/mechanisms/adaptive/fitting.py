@@ -32,11 +32,8 @@ def consistent_tables(known: Knowledge) -> list[NoisyTable]:
 
     Each table's noise is multiplied by its ridge, so that the fit gives the table less weight.
     """
-    measured = (*known.one_way_tables, *known.tables)
-    tables = [
-        *known.out_of_domain.consistent((*measured, *known.effects)),
-        *consistent_merged(measured, known.merged, known.out_of_domain),
-    ]
+    measured, out_of_domain = (*known.one_way_tables, *known.tables), known.out_of_domain
+    tables = [*out_of_domain.consistent(measured), *consistent_merged(measured, known.merged, out_of_domain)]
     return [replace(table, stddev=table.stddev * known.ridges.get(table.clique, 1.0)) for table in tables]
 
 

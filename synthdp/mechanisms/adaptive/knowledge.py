@@ -68,17 +68,15 @@ class Knowledge:
     zeros
         For the columns of each rule, which combinations of coarse bins may occur, flat in C order.
     tables
-        Measured tables of several columns, over their coarse bins.
+        Measured tables over the coarse bins of several columns, and interactions that were measured without their margins.
     merged
-        Measured tables over merged bins.
+        Measured tables and interactions over merged bins.
     ridges
         For each measured clique the factor by which the fit multiplies its noise; see `best_ridge`.
     tree
         Measured cliques that are to lie in the junction tree; other measured cliques are fitted outside of it.
     products
         Noisy second moments of columns that have scores, one entry per question.
-    effects
-        Main effects and interactions that were measured without the rest of their tables.
     in_cells
         Whether all main effects and interactions were measured, so that the model is fitted over every combination of
         coarse bins.
@@ -101,7 +99,6 @@ class Knowledge:
     ridges: Mapping[Clique, float] = field(default_factory=dict)
     tree: tuple[Clique, ...] = ()
     products: tuple[NoisyProducts, ...] = ()
-    effects: tuple[NoisyTable, ...] = ()
     in_cells: bool = False
     in_groups: bool = False
     places: tuple[PlaceLevel, ...] = ()
@@ -198,7 +195,7 @@ class Knowledge:
 
         A fit over all cells takes these effects instead of tables.
         """
-        return self.out_of_domain.pooled((*self.one_way_tables, *self.tables, *self.effects))
+        return self.out_of_domain.pooled((*self.one_way_tables, *self.tables))
 
     @property
     def relations(self) -> str:
@@ -206,7 +203,7 @@ class Knowledge:
 
         The sentence is `NO_RELATION` if neither tables of several columns nor products were measured.
         """
-        tables = (*self.tables, *self.merged, *self.effects)
+        tables = (*self.tables, *self.merged)
         said = []
         for order, word in ((2, "pair"), (3, "triple")):
             noise = {one.clique: one.stddev for one in tables if len(one.clique) == order}
@@ -233,8 +230,6 @@ class Knowledge:
         ridges = {**self.ridges, table.clique: ridge}
         if table.groups is not None:
             return replace(self, merged=tuple(pooled_repeats([*self.merged, table])), ridges=ridges)
-        if table.alone:
-            return replace(self, effects=(*self.effects, table), ridges=ridges)
         return replace(self, tables=(*self.tables, table), ridges=ridges)
 
     def axes(self, level: int) -> Domain:

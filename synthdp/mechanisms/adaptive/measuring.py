@@ -1,4 +1,4 @@
-"""The measuring stages of the plan: the tables of a batch, and a second measurement of the one-ways."""
+"""The measuring stages of the plan: one question, the tables of a batch, all interactions, and the one-ways again."""
 
 from __future__ import annotations
 
@@ -133,8 +133,8 @@ def _ridge(known: Knowledge, candidate: Candidate, table: NoisyTable) -> float:
     `best_ridge` needs a whole table: the counts of an interaction are its deviations, added to the counts that the model
     expects.
     """
-    before = (*known.tables, *known.merged, *known.effects)
     cells = (table.clique, table.alone, table.counts.size)
+    before = (*known.tables, *known.merged)
     answers = [*(one for one in before if (one.clique, one.alone, one.counts.size) == cells), table]
     precisions = np.array([one.stddev**-2 for one in answers])
     counts = np.average([one.counts for one in answers], axis=0, weights=precisions)
@@ -172,7 +172,7 @@ def measure_interactions(known: Knowledge, account: Curator, best: Optimum) -> K
     queries = weighted_interactions(known.domain, best.stddevs)
     step = f"interactions of up to {max(len(clique) for clique in best.stddevs)} columns"
     known, found = ask(known, account, queries, share=known.left.share, step=step)
-    return replace(known, effects=tuple(found.tables), in_cells=True)
+    return replace(known, tables=(*known.tables, *found.tables), in_cells=True)
 
 
 def weighted_interactions(domain: Domain, stddevs: Mapping[Clique, float]) -> Interactions:

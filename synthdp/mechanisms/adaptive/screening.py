@@ -115,8 +115,7 @@ def screen_against_model(
     """
     shape = known.domain.shape
     ways = [2, 3] if math.comb(len(shape), 3) <= MAX_TRIPLES else [2]
-    done = [*(table.clique for table in known.tables), *(effect.clique for effect in known.effects)]
-    measured = {inside for clique in done for way in ways for inside in itertools.combinations(sorted(clique), way)}
+    measured = {inside for one in known.tables for way in ways for inside in itertools.combinations(one.clique, way)}
     cliques = [c for way in ways for c in itertools.combinations(range(len(shape)), way) if c not in measured]
     cliques = [c for c in cliques if table_size(shape, c) <= MAX_CELLS and workload.weight(c) > 0]
     if not cliques:

@@ -189,9 +189,9 @@ def test_loud_scores_cost_more_up_to_where_they_say_nothing():
 def test_the_receipt_says_what_was_measured_of_several_columns_and_how_noisy_it_is(known, account):
     assert "no relation" in known.relations
     after = one_batch(known, account)
-    measured = {one.clique for one in (*after.tables, *after.effects)}
+    measured = {one.clique for one in after.tables}
     assert f"{len(measured)} pair" in after.relations
-    noise = min(one.stddev for one in (*after.tables, *after.effects))
+    noise = min(one.stddev for one in after.tables)
     assert f"{noise:,.3g}" in after.relations
 
 
