@@ -260,7 +260,7 @@ class Knowledge:
     def groups(self, level: int) -> list[IntArray]:
         """Return, for every column, the merged bin of each coarse bin, (coarse bins,).
 
-        ``level`` is the merge level, from 1 on.
+        ``level`` is the merge level, from 1 on.  Merged bins are unions of coarse bins, so each coarse bin lies in one.
         """
         both = zip(self.coarser[level - 1].axes, self.domain.axes, strict=True)
         return [groups for merged, axis in both if (groups := merged.groups_of(axis)) is not None]
