@@ -13,11 +13,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from scipy.special import betainc
 
 from synthdp.arrays import BoolArray, FloatArray, IntArray
 from synthdp.distribution.distribution import ImpossibleEvidenceError
 from synthdp.domain.histories import Layout, Order
-from synthdp.domain.history_rules import Among, Barrier, DaysToHeaps, barriers_of, days_to_heaps, open_cells
+from synthdp.domain.history_rules import LEAST, Among, Barrier, DaysToHeaps, barriers_of, days_to_heaps, open_cells
 from synthdp.errors import InternalError
 from synthdp.queries.person_tables import Grouping, Kind, PersonTable, group_of_mean
 from synthdp.queries.persons import MOST_SIBLINGS, Persons, Rows, pair_shares, spread
@@ -64,12 +65,16 @@ class Conditional:
         drawn.
     factors
         The tables of two or three attributes that change the law.
+    independent
+        Of a period, the share of a parent's other rows that are independent draws, put in order, from 0 to 1; see
+        `_in_order`.  At 0 a first row's period does not depend on how many rows follow.
     """
 
     table: int
     attribute: str
     base: FloatArray
     factors: tuple[Factor, ...] = ()
+    independent: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -391,7 +396,22 @@ class _Pass:
             _obey(z, law.possible[:, None], None)
         for possible in law.among.allowed(rows.parent[index], rows.many[index] - rank):
             _obey(z, possible.T, None)
+        if of.independent > 0:
+            before = rows.values[of.attribute][index - 1] if rank else None
+            same = of.independent * self._run_of_equal(of.attribute, rank, index)
+            _in_order(z, 1 + of.independent * (rows.many[index] - rank - 1), before, same)
         return z
+
+    def _run_of_equal(self, attribute: str, rank: int, index: IntArray) -> IntArray:
+        """Return how many rows just before each row have one value, without a gap, (rows of ``index``,); at least 1."""
+        values = self.persons.tables[self.table].values[attribute]
+        found, going = np.ones(len(index), np.int64), np.ones(len(index), np.bool_)
+        for back in range(2, rank + 1):
+            going &= values[index - back] == values[index - 1]
+            if not going.any():
+                break
+            found += going
+        return found
 
     def _to_heaps(
         self, heaps: DaysToHeaps, laws: Sequence[_Law], rank: int, index: IntArray, sums: Mapping[str, IntArray]
@@ -723,6 +743,38 @@ def _forbid_periods(z: FloatArray, rows: Rows, index: IntArray, rank: int, value
     if unique:
         last = np.flatnonzero(z.max(axis=1) > IMPOSSIBLE / 2).max(initial=0)
         z[cells > last - (rows.many[index] - 1 - rank)] = IMPOSSIBLE
+
+
+def _in_order(z: FloatArray, left: FloatArray, before: IntArray | None, same: FloatArray) -> None:
+    """Replace log-probabilities of a period by those of the next of several periods in order, in place.
+
+    The periods of one parent row's rows are independent draws from the given law, sorted (order statistics).  The next one
+    is the smallest of those left: it is in a cell with probability s^left - t^left, where s is the probability of this cell
+    and later ones, and t of later ones.  The cell of the previous row holds a binomial number of the draws, of which some
+    are known already.  With ``left`` 1 and ``same`` 0, the law is unchanged.
+
+    Parameters
+    ----------
+    z
+        (cells, rows) log-probabilities of the rows' periods; `IMPOSSIBLE` before the previous row's.
+    left
+        (rows,) number of the independent draws that are left, including the next.
+    before
+        (rows,) cell of the previous row; ``None`` for first rows.
+    same
+        (rows,) number of the draws that are known to be in this cell.
+    """
+    likely = _softmax(z.copy())
+    chance = np.cumsum(likely[::-1], axis=0)[::-1] ** left
+    chance[:-1] -= chance[1:]
+    if before is not None:
+        here = before, np.arange(len(before))
+        share, after = likely[here], chance.sum(axis=0) - chance[here]
+        known = betainc(same, left + 1, share)
+        again = np.divide(betainc(same + 1, left, share), known, out=np.zeros(len(left)), where=known > 0)
+        chance *= np.divide(1 - again, after, out=np.zeros(len(left)), where=after > 0)
+        chance[here] = again
+    z[:] = np.where(chance > 0, np.log(np.maximum(chance, LEAST)), IMPOSSIBLE)
 
 
 def _obey(z: FloatArray, allowed: BoolArray, follow: IntArray | None) -> None:

@@ -34,6 +34,7 @@ def write(model: DatabaseModel, store: Store) -> dict[str, Any]:
             "attribute": one.attribute,
             "base": store.put(one.base),
             "factors": [{"of": store.number("tables", f.table), "theta": store.put(f.theta)} for f in one.factors],
+            **({"independent": one.independent} if one.independent else {}),
         }
         for one in model.histories.conditionals.values()
     ]
@@ -163,7 +164,9 @@ def read(document: Mapping[str, Any], source: DocumentSource) -> DatabaseModel:
             raise FormatError(
                 "the file is damaged, so load another copy: the release's model does not match its schema"
             )
-        conditionals[table, attribute] = Conditional(table, attribute, base, factors)
+        conditionals[table, attribute] = Conditional(
+            table, attribute, base, factors, float(one.get("independent", 0.0))
+        )
     wanted = [(i, name) for i, table in enumerate(layout.tables) for name in table.axes]
     if [*conditionals] != wanted:
         raise FormatError("the file is damaged, so load another copy: the release's model does not match its schema")

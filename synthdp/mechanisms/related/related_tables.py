@@ -351,6 +351,7 @@ class RelatedTables(HasPrivacyCost):
             account, known.layout, tables, _by_size(known, tables, share / 2), known.left,
             step="lag-one marginals of persons",
         )  # fmt: skip
+        known = self._with_independence(known, tables, counted, rng)
         persons, answers = self._persons(known, rng), [first]
         some = [
             i for i, (table, (noisy, stddev)) in enumerate(zip(tables, counted, strict=True))
@@ -370,6 +371,23 @@ class RelatedTables(HasPrivacyCost):
         ]
         made = known.with_factors(factors)
         return replace(made, left=left, answers=(*known.answers, *answers))
+
+    def _with_independence(
+        self, known: _Known, tables: Sequence[PersonTable], counted: Counted, rng: Generator
+    ) -> _Known:
+        """Return the state with the share of rows that are independent draws, for each order that allows equal periods.
+
+        See `independent_share`.
+        """
+        mine = {i: (one.table, one.attribute) for i, one in enumerate(tables) if one.kind is Kind.ENTRY}
+        mine = {i: key for i, key in mine.items() if not known.layout.tables[key[0]].unique}
+        if not mine:
+            return known
+        known = known.with_independent(dict.fromkeys(mine.values(), 1.0))
+        persons = self._persons(known, rng)
+        return known.with_independent(
+            {key: independent_share(*counted[i], tables[i].tabulate(persons)) for i, key in mine.items()}
+        )
 
     def _fit(self, known: _Known, rng: Generator, *, sweeps: int, last: float = LAST) -> _Known:
         """Return the state with its model fitted to all tables measured so far.
@@ -496,6 +514,13 @@ class _Known:
             one.table.name == table.name for one in self.model.conditionals[table.table, table.attribute].factors
         )
 
+    def with_independent(self, shares: Mapping[Key, float]) -> _Known:
+        """Return the state with other shares of rows whose periods are independent draws, by table and period."""
+        conditionals = dict(self.model.conditionals)
+        for key, share in shares.items():
+            conditionals[key] = replace(conditionals[key], independent=share)
+        return replace(self, model=Histories(self.layout, conditionals))
+
     def with_factors(self, factors: Sequence[tuple[PersonTable, Target]]) -> _Known:
         """Return the state with tables added to the model as neutral factors, and with their targets.
 
@@ -548,6 +573,33 @@ def _stands_out(known: _Known, table: PersonTable, noisy: FloatArray, stddev: fl
         noisy, stddev = symmetric(noisy), symmetric_stddev(stddev, len(noisy))
     rows, columns = (np.maximum(noisy.sum(axis=axis), 0) for axis in (1, 0))
     return related(noisy, np.outer(rows, columns) / max(float(rows.sum()), 1e-9), stddev)
+
+
+def independent_share(noisy: FloatArray, stddev: float, independent: FloatArray) -> float:
+    """Return the share of a parent's rows whose periods are independent draws in order, from 0 to 1.
+
+    Of independent rows, many are the first in early periods and few in late ones; of rows that follow soon after the
+    first, as many in all periods.  The share is the slope of the noisy numbers of first rows on those of independent rows,
+    both beyond an equal part of all rows, by least squares.  It is shrunk towards 1 by how far noise explains the
+    difference (the positive-part rule of James and Stein).
+
+    Parameters
+    ----------
+    noisy
+        (groups + 1, groups) noisy counts of rows by the previous row's period, or none in the last entry, and their own.
+    stddev
+        Standard deviation of the noise in each cell.
+    independent
+        Expected counts of independent rows, up to a factor.
+    """
+    part = float(np.clip(noisy[-1].sum() / max(float(noisy.sum()), 1e-9), 0.0, 1.0))
+    first = noisy[-1] - part * noisy.sum(axis=0)
+    wanted = independent[-1] - independent[-1].sum() / max(float(independent.sum()), 1e-9) * independent.sum(axis=0)
+    wanted = wanted * max(float(noisy.sum()), 0.0) / max(float(independent.sum()), 1e-9)
+    size = max(float((wanted**2).sum()), 1e-9)
+    variance = stddev**2 * ((1 - part) ** 2 + (len(noisy) - 1) * part**2) / size
+    short = 1 - float(first @ wanted) / size
+    return float(np.clip(1 - short * max(0.0, 1 - variance / max(short**2, 1e-9)), 0.0, 1.0))
 
 
 def _factors(
