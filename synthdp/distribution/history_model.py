@@ -398,8 +398,9 @@ class _Pass:
             _obey(z, possible.T, None)
         if of.independent > 0:
             before = rows.values[of.attribute][index - 1] if rank else None
-            same = of.independent * self._run_of_equal(of.attribute, rank, index)
-            _in_order(z, 1 + of.independent * (rows.many[index] - rank - 1), before, same)
+            left = np.asarray(1 + of.independent * (rows.many[index] - rank - 1), np.float64)
+            same = np.asarray(of.independent * self._run_of_equal(of.attribute, rank, index), np.float64)
+            _in_order(z, left, before, same)
         return z
 
     def _run_of_equal(self, attribute: str, rank: int, index: IntArray) -> IntArray:
