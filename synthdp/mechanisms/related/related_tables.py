@@ -578,10 +578,10 @@ def _stands_out(known: _Known, table: PersonTable, noisy: FloatArray, stddev: fl
 def independent_share(noisy: FloatArray, stddev: float, independent: FloatArray) -> float:
     """Return the share of a parent's rows whose periods are independent draws in order, from 0 to 1.
 
-    Of independent rows, many are the first in early periods and few in late ones; of rows that follow soon after the
-    first, as many in all periods.  The share is the slope of the noisy numbers of first rows on those of independent rows,
-    both beyond an equal part of all rows, by least squares.  It is shrunk towards 1 by how far noise explains the
-    difference (the positive-part rule of James and Stein).
+    Among independent rows, first rows are frequent in early periods and rare in late ones.  If all rows follow soon after
+    the first, first rows are equally frequent in all periods.  The share is a slope, by least squares: of the noisy
+    numbers of first rows on the expected numbers, both beyond an equal part of all rows.  The share is shrunk towards 1 by
+    how far noise explains the difference (the positive-part rule of James and Stein).
 
     Parameters
     ----------
@@ -598,8 +598,8 @@ def independent_share(noisy: FloatArray, stddev: float, independent: FloatArray)
     wanted = wanted * max(float(noisy.sum()), 0.0) / max(float(independent.sum()), 1e-9)
     size = max(float((wanted**2).sum()), 1e-9)
     variance = stddev**2 * ((1 - part) ** 2 + (len(noisy) - 1) * part**2) / size
-    short = 1 - float(first @ wanted) / size
-    return float(np.clip(1 - short * max(0.0, 1 - variance / max(short**2, 1e-9)), 0.0, 1.0))
+    short = float(np.clip(1 - float(first @ wanted) / size, 0.0, 1.0))
+    return 1 - short * max(0.0, 1 - variance / max(short**2, 1e-9))
 
 
 def _factors(
