@@ -32,7 +32,7 @@ from synthdp.fit.consistency import GLSEffects
 from synthdp.fit.moment_matching import NoisyProducts
 from synthdp.fit.out_of_domain import MIN_IN_DOMAIN, OutOfDomain, merged_tables
 from synthdp.measurements import Measurements, row_counts
-from synthdp.queries.contingency import NoisyTable, subsets_of, table_shape, table_size
+from synthdp.queries.contingency import LEAST_STDDEV, NoisyTable, subsets_of, table_shape, table_size
 from synthdp.queries.distances import MarginalDistances, PairDistances
 from synthdp.queries.products import Products, TellsTables
 from synthdp.sampling.synthetic_model import SyntheticModel
@@ -290,11 +290,24 @@ class GLSEstimates:
         return frozenset(clique for clique in known if all(part in known for part in subsets_of(clique)))
 
     def first_level(self, column: int) -> tuple[Axis, FloatArray, float] | None:
-        """Return the first histogram of a column: its axis, noisy counts and their stddev.
+        """Return the first histogram of a column: its axis, noisy counts and their stddev, a mean over its bins.
 
-        The model's one-way counts are taken to have its noise.  Return ``None`` without a histogram.
+        Later histograms of the same bins, or of parts of them, are averaged in, by precision.  The model's one-way
+        counts are taken to have this noise.  Return ``None`` without a histogram.
         """
-        return next(iter(self._histograms(column)), None)
+        histograms = self._histograms(column)
+        if not histograms:
+            return None
+        axis = histograms[0][0]
+        counts, precision = np.zeros(axis.size), np.zeros(axis.size)
+        for finer, more, stddev in histograms:
+            groups = axis.groups_of(finer)
+            if groups is not None:
+                weight = 1 / (np.bincount(groups, minlength=axis.size) * max(stddev, LEAST_STDDEV) ** 2)
+                counts += weight * np.bincount(groups, weights=more, minlength=axis.size)
+                precision += weight
+        counts /= precision
+        return axis, counts, float(np.average(1 / precision, weights=np.maximum(counts, 1e-300))) ** 0.5
 
     def leaves(self, column: int) -> FineBinCounts | None:
         """Return the counts of a column's fine bins by least squares over all tables with the column.

@@ -5,6 +5,9 @@ is far above its noise, and its parts may be split again.  Each round of splits 
 the parts of all split bins.  So point masses and steep densities are found, and the budget pays only for depths that
 some column uses.  A column with very many levels in a declared hierarchy starts with groups of the hierarchy.  Such a
 group is split into its groups of the next step.
+
+The tree shows where the rows lie.  Half of the first histogram's budget then goes to a last one, whose bins hold about
+equally many rows.  So bounds that are far too wide cost little more than the depths that they need.
 """
 
 from __future__ import annotations
@@ -26,11 +29,12 @@ from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.shares import SCREEN, score_noise
 from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.column_sizes import cut_by_size
-from synthdp.mechanisms.column_tree import OneWay, first_trees
+from synthdp.mechanisms.column_tree import OneWay, even_axis, first_trees, pooled_each
 from synthdp.privacy.loss import ROUNDING
 from synthdp.queries.contingency import LEAST_STDDEV
 from synthdp.queries.marginals import one_ways
 from synthdp.schema.columns import DISCOVERED, Column
+from synthdp.schema.schema import Schema
 
 WIDER = 4
 """How many times wider than the data a discovered range may be; its first histogram has this many times as many bins.
@@ -72,7 +76,7 @@ class OneWayTree:
     heavy
         A bin is split if its estimate exceeds this many stddevs of the deeper histogram's noise, > 0.
     deep
-        Noise of the deeper histograms, as a multiple of the first histogram's noise, >= 1.
+        Noise of the deeper histograms, as a multiple of the first histogram's noise if it had the whole share, >= 1.
     finer
         Factor on the number of bins of the first histogram if bounds were discovered, >= 1; see `suited`.
     flat
@@ -158,13 +162,14 @@ class OneWayTree:
         schema = curator.schema
         each = share / len(schema)
         deeper = self._deeper(each, budget)
+        last = each / 2 * len(schema) if self._counts_twice(schema, budget) else 0.0
         domain = Domain(tuple(self.first_axis(name, column) for name, column in schema.items()))
         queries = one_ways(domain)
-        part, rest = budget.take(each * len(schema))
+        part, rest = budget.take(each * len(schema) - last)
         first = curator.measure(queries, spend=part.loss, step="one-way marginals")
         answers = [first]
         if stddev > 0:
-            total = _pooled_total(total, stddev, queries.split(first.answers), first.stddev)
+            total, stddev = _pooled_total(total, stddev, queries.split(first.answers), first.stddev)
         histograms = [np.asarray(one, np.float64) for one in queries.split(first.answers)]
         steps = [self.steps(column) for column in schema.values()]
         trees = first_trees(domain.axes, histograms, first.stddev, total=total, steps=steps)
@@ -174,7 +179,7 @@ class OneWayTree:
             deep = (j for j, column in enumerate(schema.values()) if self.most_levels(column) >= level)
             split = {j: heavy for j in deep if (heavy := trees[j].heavy(thresholds[j])).any()}
             cost = deeper * len(split)
-            if not split or budget.share - rest.share + cost > most + ROUNDING:
+            if not split or budget.share - rest.share + cost + last > most + ROUNDING:
                 break
             part, rest = rest.take(cost)
             parts = one_ways(Domain(tuple(trees[j].parts(heavy, fan=self.fan) for j, heavy in split.items())))
@@ -182,7 +187,29 @@ class OneWayTree:
             answers.append(found)
             for (j, heavy), counts in zip(split.items(), parts.split(found.answers), strict=True):
                 trees[j] = trees[j].grown(heavy, np.asarray(counts, np.float64), found.stddev, fan=self.fan)
-        return MeasuredOneWays(tuple(tree.one_way() for tree in trees), rest, tuple(answers))
+        columns = [tree.one_way() for tree in trees]
+        if last > 0:
+            noise = budget.table_stddev(last / len(schema))
+            least = [max(total / self.bins, self.least_heavy(column) * noise) for column in schema.values()]
+            axes = [even_axis(column, rows) for column, rows in zip(columns, least, strict=True)]
+            queries = one_ways(Domain(tuple(axes)))
+            part, rest = rest.take(last)
+            found = curator.measure(queries, spend=part.loss, step="one-way marginals, bins of about equal rows")
+            answers.append(found)
+            if stddev > 0:
+                total, _ = _pooled_total(total, stddev, queries.split(found.answers), found.stddev)
+            histograms = [np.asarray(one, np.float64) for one in queries.split(found.answers)]
+            columns = pooled_each(columns, axes, histograms, found.stddev, total=total, new_misfits=True)
+        return MeasuredOneWays(tuple(columns), rest, tuple(answers))
+
+    def _counts_twice(self, schema: Schema, budget: BudgetAllocation) -> bool:
+        """Return whether a last histogram follows the tree: if ordered bins may be split, and noise is Gaussian.
+
+        It costs half of the first histogram's share.  The average of two measurements with Gaussian noise is as precise
+        as one measurement for both halves, so bins that were not cut lose nothing.  With Laplace noise they would.
+        """
+        split = any(self.most_levels(column) > 1 and grid_of(column).ordered for column in schema.values())
+        return split and budget.exponent == 0.5
 
     def first_axis(self, name: str, column: Column) -> Axis:
         """Return the bins of a column's first histogram.
@@ -264,15 +291,15 @@ class OneWayTree:
         return float(each * self.deep ** (-1 / budget.exponent))
 
 
-def _pooled_total(total: float, stddev: float, columns: Sequence[FloatArray], noise: float) -> float:
-    """Return the number of rows, at least 1: the mean, by precision, of a noisy count and of the histograms' sums.
+def _pooled_total(total: float, stddev: float, columns: Sequence[FloatArray], noise: float) -> tuple[float, float]:
+    """Return the number of rows, at least 1, and its stddev: the mean, by precision, of a count and of histograms' sums.
 
     The estimated bins of every column are scaled to this number.  ``stddev`` is the noise of the count, ``noise`` the
     noise of a histogram's bin, both in rows.
     """
     sums = [total, *(float(counts.sum()) for counts in columns)]
     precisions = [stddev**-2, *(1 / (len(counts) * max(noise, LEAST_STDDEV) ** 2) for counts in columns)]
-    return max(1.0, float(np.average(sums, weights=precisions)))
+    return max(1.0, float(np.average(sums, weights=precisions))), sum(precisions) ** -0.5
 
 
 def one_way_share(cells: Sequence[int], budget: BudgetAllocation, *, total: float) -> float:

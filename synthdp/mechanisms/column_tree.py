@@ -6,6 +6,7 @@ measures.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -40,7 +41,7 @@ class OneWay:
     counts
         (first.size,) unbiased noisy counts of the first histogram.
     stddev
-        Standard deviation of the noise on each of ``counts``, in rows.
+        Standard deviation of the noise on each of ``counts``, in rows; a mean over all rows where it differs.
     misfits
         Estimated out-of-domain rows, which ``weights`` leave out; 0 where noise explains them.
     rounding
@@ -243,10 +244,41 @@ def first_trees(
     return trees
 
 
+def even_axis(column: OneWay, most: float) -> Axis:
+    """Return the bins of a column's last histogram: bins of the first, of which heavy ones are cut between fine bins.
+
+    A bin of ordered values that holds at least twice ``most`` rows is cut into parts of about ``most`` rows or more.
+    So there are about equally many bins in the filled range, however wide the declared bounds are.
+
+    Parameters
+    ----------
+    column
+        Noisy estimates of the column.
+    most
+        Rows that a part of a cut bin should hold, > 0.
+    """
+    axis, cell, rows = column.axis, column.first_bin, column.weights
+    if not axis.grid.ordered or axis.size == column.first.size:
+        return column.first
+    whole = np.bincount(cell, weights=rows, minlength=column.first.size)
+    begin = np.searchsorted(cell, cell)  # the first fine bin in the same bin of the first histogram
+    before = np.append(0.0, np.cumsum(rows))
+    middle = (before[1:] - rows / 2 - before[begin]) / np.maximum(whole[cell], 1e-300)
+    part = np.floor(middle * np.maximum(1, whole // most)[cell])
+    cut = np.append(True, (np.diff(cell) != 0) | (np.diff(part) != 0))
+    return Axis(axis.name, axis.column, axis.starts[cut], np.arange(int(cut.sum())))
+
+
 def pooled_each(
-    columns: Sequence[OneWay], counts: Sequence[FloatArray], stddev: float, *, total: float
+    columns: Sequence[OneWay],
+    axes: Sequence[Axis],
+    counts: Sequence[FloatArray],
+    stddev: float,
+    *,
+    total: float,
+    new_misfits: bool = False,
 ) -> list[OneWay]:
-    """Return the columns' estimates after a second measurement of the first histograms.
+    """Return the columns' estimates after a second measurement of the first histograms, or of parts of their bins.
 
     Both measurements are averaged by precision.
 
@@ -254,28 +286,61 @@ def pooled_each(
     ----------
     columns
         Estimates after the first measurement.
+    axes
+        The bins of the second measurement: bins of the first histograms, or parts of them.
     counts
-        (first.size,) second noisy counts of each column.
+        (axis.size,) second noisy counts of each column.
     stddev
         Standard deviation of the noise of ``counts``, in rows.
     total
         Estimated number of rows.
+    new_misfits
+        Whether a column may turn out to have out-of-domain rows that the first measurement did not show.
     """
-    precisions = [one.stddev**-2 + stddev**-2 for one in columns]
-    both = [
-        (one.counts / one.stddev**2 + again / stddev**2) / precision
-        for one, again, precision in zip(columns, counts, precisions, strict=True)
+    bins = [
+        one.first.cells[np.searchsorted(one.first.starts, axis.first_points, side="right") - 1]
+        for one, axis in zip(columns, axes, strict=True)
     ]
-    misfits = [
-        float(max(pooled[~one.first.releasable].sum(), 0.0)) if one.misfits > 0 else 0.0
-        for one, pooled in zip(columns, both, strict=True)
+    both = [_pooled(*one, stddev) for one in zip(columns, bins, counts, strict=True)]
+    stddevs = [(one.stddev**-2 + stddev**-2) ** -0.5 for one in columns]
+    misfits = [float(pooled[~axis.releasable].sum()) for axis, pooled in zip(axes, both, strict=True)]
+    shown = [
+        one.misfits > 0 if not new_misfits else many > beyond_noise(noise, len(columns))
+        for one, many, noise in zip(columns, misfits, stddevs, strict=True)
     ]
-    stddevs = [precision**-0.5 for precision in precisions]
-    mass = _estimated_each([one.first for one in columns], both, stddevs, [max(total - many, 1.0) for many in misfits])
-    return [
-        replace(one, weights=one.divided(rows), counts=pooled, stddev=noise, misfits=many)
-        for one, rows, pooled, noise, many in zip(columns, mass, both, stddevs, misfits, strict=True)
-    ]
+    misfits = [max(many, 0.0) if seen else 0.0 for many, seen in zip(misfits, shown, strict=True)]
+    mass = _estimated_each(axes, both, stddevs, [max(total - many, 1.0) for many in misfits])
+    found = []
+    for one, axis, inside, pooled, rows, many in zip(columns, axes, bins, both, mass, misfits, strict=True):
+        whole, held, parts = (np.bincount(inside, of, minlength=one.first.size) for of in (pooled, rows, None))
+        variance = 1 / (one.stddev**-2 + 1 / (np.maximum(parts, 1) * stddev**2))
+        noise = math.sqrt(np.average(variance, weights=np.maximum(held, 1e-300)))
+        weights = replace(one, first=axis).divided(rows)
+        found.append(replace(one, weights=weights, counts=whole, stddev=noise, misfits=many))
+    return found
+
+
+def _pooled(column: OneWay, bins: IntArray, counts: FloatArray, stddev: float) -> FloatArray:
+    """Return a column's second noisy counts, averaged by precision with its first ones, (second bins,), in rows.
+
+    A bin that was cut has as many rows as its parts.  What the first count says beyond the parts' sum is divided among
+    the parts, by least squares.
+
+    Parameters
+    ----------
+    column
+        The column, with its first counts.
+    bins
+        (second bins,) the bin of the first histogram that holds each bin of the second.
+    counts
+        (second bins,) second noisy counts, in rows.
+    stddev
+        Standard deviation of their noise, in rows.
+    """
+    size = column.first.size
+    parts, whole = np.bincount(bins, minlength=size), np.bincount(bins, weights=counts, minlength=size)
+    beyond = (column.counts - whole) / (np.maximum(parts, 1) + (column.stddev / stddev) ** 2)
+    return np.asarray(counts + beyond[bins], np.float64)
 
 
 def _estimated_each(

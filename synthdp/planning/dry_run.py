@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -308,7 +309,8 @@ def _run(
 def noise_of_counts(measured: Iterable[Measurements], *, growth: float = 1.0) -> dict[int, float]:
     """Return the noise stddev of one- and two-column marginals in a release, in rows, by number of columns.
 
-    For one column the smallest stddev is returned, for two columns the median; a number without tables is left out.
+    For one column the smallest stddev is returned, after counts of the same bins are averaged by precision.  For two
+    columns the median is returned.  A number without tables is left out.
 
     Parameters
     ----------
@@ -317,12 +319,16 @@ def noise_of_counts(measured: Iterable[Measurements], *, growth: float = 1.0) ->
     growth
         Factor from the simulated to the real number of rows; noise grows by it at the same signal-to-noise ratio.
     """
-    found: dict[int, list[float]] = {1: [], 2: []}
+    alone, pairs = defaultdict[tuple[str, bytes], float](float), list[float]()
     for answers in measured:
         for table in answers.tables:
-            found.setdefault(len(table.clique), []).append(table.stddev * growth)
-    least = {1: min(found[1])} if found[1] else {}
-    return least | ({2: float(np.median(found[2]))} if found[2] else {})
+            if len(table.clique) == 1 and answers.domain is not None:
+                axis = answers.domain.axes[table.clique[0]]
+                alone[axis.name, axis.starts.tobytes() + axis.cells.tobytes()] += table.stddev**-2
+            elif len(table.clique) == 2:
+                pairs.append(table.stddev)
+    least = {1: growth * max(alone.values()) ** -0.5} if alone else {}
+    return least | ({2: growth * float(np.median(pairs))} if pairs else {})
 
 
 def _best_unbiased(schema: Schema, loss: PrivacyLoss, adjacency: Adjacency, *, rows: int) -> float | None:

@@ -195,10 +195,11 @@ def measure_one_ways_again(known: Knowledge, account: Curator) -> Knowledge:
 
     Costs the whole remaining budget, for the curator's neighbours.
     """
-    queries = one_ways(Domain(tuple(column.first for column in known.columns)))
+    axes = tuple(column.first for column in known.columns)
+    queries = one_ways(Domain(axes))
     known, found = ask(known, account, queries, share=known.left.share, step="one-way marginals, again")
     counts = [np.asarray(one, np.float64) for one in queries.split(found.answers)]
-    columns = tuple(pooled_each(known.columns, counts, found.stddev, total=known.total))
+    columns = tuple(pooled_each(known.columns, axes, counts, found.stddev, total=known.total))
     refinements = tuple(
         refinement.reweighted(column.weights) for refinement, column in zip(known.refinements, columns, strict=True)
     )

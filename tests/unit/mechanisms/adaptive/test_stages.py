@@ -96,11 +96,14 @@ def test_a_stage_leaves_the_state_that_it_was_given_alone(stage, known, account)
 @pytest.mark.sampled("landing")
 @pytest.mark.parametrize(("most", "levels"), [(0.2, 1), (0.25, 2)])
 def test_the_levels_of_the_one_ways_stay_within_their_limit(most, levels, known, account):
-    """At .25 two columns' second level just fits: sums of shares are compared up to rounding."""
+    """At .25 two columns' second level just fits: sums of shares are compared up to rounding.
+
+    With Gaussian noise half of the first histogram's share goes to a last one.
+    """
     tree = OneWayTree(heavy=1.0, deep=2**known.left.exponent)  # half the first level's share a column, for either noise
     _, left, answers = tree.measure(account, known.left, share=0.2, most=most, total=float(ROWS))
     assert known.left.share - left.share == pytest.approx(most)
-    assert len(answers) == levels
+    assert len(answers) == levels + (known.left.exponent == 0.5)
 
 
 def test_a_noisy_count_of_rows_does_not_outweigh_the_histograms(account):
