@@ -750,7 +750,7 @@ def _in_order(z: FloatArray, left: FloatArray, before: IntArray | None, same: Fl
     """Replace log-probabilities of a period by those of the next of several periods in order, in place.
 
     The periods of one parent row's rows are independent draws from the given law, sorted (order statistics).  The next
-    period is the smallest draw that is left.  It is in a cell with probability s^left - t^left, where s is the probability
+    period is the smallest draw that is left.  It is in a cell with probability s^left - t^left.  Here s is the probability
     of this cell and later ones, and t of later ones.  The cell of the previous row holds a binomial number of the draws,
     and ``same`` of them are known.  With ``left`` 1 and ``same`` 0, the law is unchanged.
 

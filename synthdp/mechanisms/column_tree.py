@@ -245,7 +245,7 @@ def first_trees(
 
 
 def even_axis(column: OneWay, most: float) -> Axis:
-    """Return the bins of a column's last histogram: bins of the first, of which heavy ones are cut between fine bins.
+    """Return the bins of a column's last histogram: bins of the first, heavy ones cut between fine bins.
 
     A bin of ordered values that holds at least twice ``most`` rows is cut into parts of about ``most`` rows or more.
     So there are about equally many bins in the filled range, however wide the declared bounds are.
