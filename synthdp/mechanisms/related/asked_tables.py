@@ -28,9 +28,9 @@ row, and more than the last, are groups too.  Small numbers are separate because
 would divide persons more thinly.  A grid, of Fibonacci's numbers: its steps are a tolerance.
 """
 
-Fineness = Literal["threes", "pairs", "steps"]
-"""The use of groups: tables of three attributes, of two, or of a value and the next.  Each use has its own number of
-groups."""
+Fineness = Literal["threes", "pairs", "fine", "steps"]
+"""The use of groups: tables of three attributes, of two, of two that are strongly related, or of a value and the next.
+Each use has its own number of groups."""
 MOST = 12
 """Most groups of an ordered column in tables of two attributes; `MERGED` is the least number.  More groups show finer
 relations, but a table of a x b groups has a b cells, each with the same noise.  Tuned: without this limit the largest
@@ -65,7 +65,7 @@ def fineness(persons: float, noise: float) -> dict[Fineness, int]:
     """
     fits = math.sqrt(PAIR_NOISE * persons / max(MEAN_ABS * noise, 1e-9))
     pairs = int(np.clip(math.floor(fits), MERGED, MOST))
-    return {"threes": MERGED, "pairs": pairs, "steps": pairs + MORE_OF_STEPS}
+    return {"threes": MERGED, "pairs": pairs, "fine": min(2 * pairs, MOST), "steps": pairs + MORE_OF_STEPS}
 
 
 def grouping_of(axis: Axis, counts: FloatArray, stddev: float, *, groups: int, name: str) -> Grouping:

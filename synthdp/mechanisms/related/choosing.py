@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -172,6 +172,16 @@ def _of_one_table(
     return found
 
 
+def over(groupings: Groupings, one: PersonTable, name: str) -> PersonTable:
+    """Return a table of two attributes over other groups of both, by name; attributes without such groups keep theirs."""
+    above = one.above if one.kind is Kind.PARENT else one.table
+    own = groupings[one.table, one.attribute].get(name, one.grouping)
+    other = groupings[above, one.other].get(name, one.other_grouping)
+    return (
+        one if own is one.grouping and other is one.other_grouping else replace(one, grouping=own, other_grouping=other)
+    )
+
+
 WORTH = 0.5
 """The gain of a table is its noisy distance from the model, less this fraction of its noise: the sum of all cells'
 stddevs.  A larger value measures fewer tables with less noise each; a smaller one also measures weaker relations.
@@ -273,6 +283,28 @@ def worth_measuring(
         if gained > best:
             best, picked = gained, some
     return picked, order
+
+
+def groups_that_pay(gains: FloatArray, sizes: FloatArray, weights: FloatArray, budget: BudgetAllocation) -> IntArray:
+    """Return which of several divisions into groups gains most for each relation, less its noise, (relations,).
+
+    Finer groups show more of a strong relation, and have more noise.  The noise is that of a table which takes the place
+    of one of those chosen over the first groups.
+
+    Parameters
+    ----------
+    gains, sizes
+        (divisions, relations) noisy distances from the model so far, in persons, minus the mean that noise gives; and
+        numbers of cells.
+    weights
+        (relations,) weights in the workload.
+    budget
+        The largest cost of the tables.
+    """
+    picked, _ = worth_measuring(gains[0], sizes[0], weights, budget)
+    parts = sizes ** (2 / 3) / (sizes[0, picked] ** (2 / 3)).sum()
+    stddev = budget.table_stddev(budget.share) * parts**-budget.exponent
+    return np.asarray(np.argmax(gains - WORTH * sizes * stddev, axis=0))
 
 
 def weights_of(layout: Layout, tables: Sequence[PersonTable], wished: Workload) -> FloatArray:

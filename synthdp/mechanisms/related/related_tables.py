@@ -54,7 +54,9 @@ from synthdp.mechanisms.related.choosing import (
     attributes,
     beyond_shared,
     candidates,
+    groups_that_pay,
     one_way,
+    over,
     related,
     relations_wished,
     unusual,
@@ -218,9 +220,11 @@ class RelatedTables(HasPrivacyCost):
             share = min(SCREEN, known.left.share / 2)
             wished = relations_wished(layout.schema, self.workload, self.target)
             persons = self._persons(known, rng)
+            finer = [over(known.groupings, one, "fine") for one in others]
             chosen, gains, known = _screened(
-                account, known, others, persons, wished.with_rest(), share=share, step="two-attribute marginals"
-            )
+                account, known, [others, finer], persons, wished.with_rest(), share=share,
+                step="two-attribute marginals",
+            )  # fmt: skip
             yield known
             self._tell("tables")
             threes = triples(
@@ -244,12 +248,12 @@ class RelatedTables(HasPrivacyCost):
         named = wished.weights is not None
         if named:  # else equal groups are as good, with less noise (docs/benchmarks/insurer.md)
             fitted = [known.target_of(pair) for pair in pairs]
-            threes = [regrouped(three, known.groupings, pairs, fitted) for three in threes]
+            threes = [regrouped(three, pairs, fitted) for three in threes]
         known = self._fit(known, rng, sweeps=self.sweeps[0], last=0)
         share = SCREEN * known.left.share
         persons = self._persons(known, rng)
         chosen, _, known = _screened(
-            account, known, threes, persons, wished, share=share, step="three-attribute marginals"
+            account, known, [threes], persons, wished, share=share, step="three-attribute marginals"
         )
         yield known
         yield self._measured(
@@ -809,7 +813,7 @@ def _pairs_by_first_value(table: PersonTable, persons: Persons) -> FloatArray:
 def _screened(
     account: Curator,
     known: _Known,
-    tables: Sequence[PersonTable],
+    divisions: Sequence[Sequence[PersonTable]],
     persons: Persons,
     wished: Workload,
     *,
@@ -818,14 +822,16 @@ def _screened(
 ) -> tuple[list[PersonTable], list[float], _Known]:
     """Score tables by their noisy distance from persons of the model, and return those worth their noise, at least one.
 
-    Costs ``share`` of the whole budget.  The gain and the noise of a table are multiplied by its weight in the
-    workload.
+    Costs ``share`` of the whole budget.  ``divisions`` holds the tables of the same relations over coarser and finer
+    groups; each relation is measured over the groups that pay most.  The gain and the noise of a table are multiplied by
+    its weight in the workload.
 
     Returns
     -------
     The tables, the gain of each in persons, and the state after the scores were paid for.
     """
-    weights = weights_of(known.layout, tables, wished)
+    tables = [*dict.fromkeys(table for some in divisions for table in some)]
+    weights = weights_of(known.layout, divisions[0], wished)
     layout, scale = known.layout, known.total / len(persons)
     queries = person_tables(layout, tables, [1.0] * len(tables))
     expected = queries.sums_of(persons) * scale
@@ -835,14 +841,18 @@ def _screened(
     ones, noise = queries.ones, found.stddev * queries.denominator / queries.ones
     now = [part_ / one for part_, one in zip(np.split(expected, queries.offsets[1:-1]), ones, strict=True)]
     floor = np.array([0.8 * np.sqrt(one + 1).sum() for one in now])
-    gains = found.answers * queries.denominator / ones - floor
-    sizes = np.array([math.prod(table.sizes(layout)) for table in tables], np.float64)
+    scored = found.answers * queries.denominator / ones - floor
     counts = {i: one.count for i, one in enumerate(layout.tables) if one.parent >= 0}
-    gains = beyond_shared(gains, tables, counts)
-    picked, order = worth_measuring(gains, sizes, weights, left)
-    chosen = [int(i) for i in picked if gains[i] > noise[i] and weights[i] > 0] or [int(order[0])]
+    place = {table: i for i, table in enumerate(tables)}
+    at = np.array([[place[table] for table in some] for some in divisions])
+    gains = np.array([beyond_shared(scored[mine], some, counts) for mine, some in zip(at, divisions, strict=True)])
+    sizes = np.array([math.prod(table.sizes(layout)) for table in tables], np.float64)[at]
+    best = groups_that_pay(gains, sizes, weights, left), np.arange(len(weights))
+    gains, at = gains[best], at[best]
+    picked, order = worth_measuring(gains, sizes[best], weights, left)
+    chosen = [int(i) for i in picked if gains[i] > noise[at[i]] and weights[i] > 0] or [int(order[0])]
     known = replace(known, left=left, answers=(*known.answers, found))
-    return [tables[i] for i in chosen], [float(gains[i]) for i in chosen], known
+    return [tables[at[i]] for i in chosen], [float(gains[i]) for i in chosen], known
 
 
 def _beside_named(

@@ -16,7 +16,7 @@ from synthdp.fit.history_scaling import Key, Target
 from synthdp.mechanisms.adaptive.energies import TYPICAL
 from synthdp.mechanisms.adaptive.merging import MERGED
 from synthdp.mechanisms.related.asked_tables import merged_by_relation
-from synthdp.mechanisms.related.choosing import Groupings, attributes, weights_of
+from synthdp.mechanisms.related.choosing import Groupings, attributes, over, weights_of
 from synthdp.mechanisms.workload import Workload
 from synthdp.queries.person_tables import Grouping, Kind, PersonTable
 
@@ -68,7 +68,8 @@ def triples(
         same = (a.table, a.attribute) == (b.table, b.attribute)
         if not same or (a.kind, a.above, a.other) == (b.kind, b.above, b.other):
             continue
-        found.append((min(gains[i], gains[j]), PersonTable.of_three(_coarse(groupings, a), _coarse(groupings, b))))
+        three = PersonTable.of_three(*(over(groupings, pair, "threes") for pair in (a, b)))
+        found.append((min(gains[i], gains[j]), three))
     weights = weights_of(layout, [three for _, three in found], wished)
     found = [one for one, weight in zip(found, weights, strict=True) if weight > 0]
     most = TYPICAL[3] * persons / (MEAN_ABS * noise(min(len(found), FEW_THREES))) if found else 0.0
@@ -76,17 +77,13 @@ def triples(
     return [three for three in ordered if math.prod(three.sizes(layout)) <= most][:MOST_THREES]
 
 
-def regrouped(
-    three: PersonTable, groupings: Groupings, pairs: Sequence[PersonTable], fitted: Sequence[Target]
-) -> PersonTable:
+def regrouped(three: PersonTable, pairs: Sequence[PersonTable], fitted: Sequence[Target]) -> PersonTable:
     """Return a triple over the groups of numbers that differ most in the measured tables of two of its attributes.
 
     Parameters
     ----------
     three
         The table, over groups of about equal size.
-    groupings
-        Groups of the bins of all attributes.
     pairs, fitted
         The measured tables of two attributes, and what the model is fitted to for each.
     """
@@ -94,17 +91,17 @@ def regrouped(
 
     def merged(key: Key, grouping: Grouping) -> Grouping:
         """Return the groups of one attribute; attributes without ranks or without a measured pair keep theirs."""
-        fine = groupings[key].get("pairs")
-        if fine is None or not fine.ranked.any():
-            return grouping
-        tables = []
+        found: list[tuple[Grouping, FloatArray]] = []
         for pair, target in zip(pairs, fitted, strict=True):
             own, other = (pair.table, pair.attribute), _other(pair)
             if {own, other} <= members and key == own:
-                tables.append(target.counts.T)
-            elif {own, other} <= members and key == other:
-                tables.append(target.counts)
-        return merged_by_relation(fine, tables, MERGED) if tables else grouping
+                found.append((pair.grouping, target.counts.T))
+            elif {own, other} <= members and key == other and pair.other_grouping is not None:
+                found.append((pair.other_grouping, target.counts))
+        finest = max((one for one, _ in found), key=lambda one: one.size, default=grouping)
+        if not found or not finest.ranked.any():
+            return grouping
+        return merged_by_relation(finest, [counts for one, counts in found if one is finest], MERGED)
 
     own = merged((three.table, three.attribute), three.grouping)
     parts = [
@@ -139,15 +136,6 @@ def pair_of_others(
         return None
     pair = replace(earlier, attribute=later.other, grouping=later.other_grouping)
     return pair, margin, stddev * math.sqrt(triple.grouping.size)
-
-
-def _coarse(groupings: Groupings, one: PersonTable) -> PersonTable:
-    """Return a two-attribute table with its attributes over the coarser groups that three-attribute tables use."""
-    own = groupings[one.table, one.attribute]
-    other = groupings[_other(one)]
-    return replace(
-        one, grouping=own.get("threes", one.grouping), other_grouping=other.get("threes", one.other_grouping)
-    )
 
 
 def _other(pair: PersonTable) -> Key:

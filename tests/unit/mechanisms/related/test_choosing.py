@@ -10,7 +10,15 @@ from synthdp.domain.histories import Layout
 from synthdp.mechanisms.adaptive.merging import MERGED
 from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.related.asked_tables import MOST, fineness
-from synthdp.mechanisms.related.choosing import beyond_shared, related, relations_wished, weights_of, worth_measuring
+from synthdp.mechanisms.related.choosing import (
+    beyond_shared,
+    groups_that_pay,
+    over,
+    related,
+    relations_wished,
+    weights_of,
+    worth_measuring,
+)
 from synthdp.mechanisms.related.triples import triples
 from synthdp.mechanisms.workload import Workload
 from synthdp.privacy.loss import GaussianDP
@@ -69,6 +77,31 @@ def test_the_choice_is_the_best_of_all_first_ones() -> None:
     assert picked.tolist() == order[:best].tolist()
 
 
+def test_strong_relations_have_finer_groups_the_more_the_larger_the_budget() -> None:
+    """Finer groups show a third more of each relation here, which pays where it is more than the noise of more cells."""
+    rng = np.random.default_rng(3)
+    coarse = np.sort(rng.exponential(2000, 60))
+    gains, sizes, weights = np.array([coarse, 4 / 3 * coarse]), np.array([[36.0], [144.0]]) * np.ones(60), np.ones(60)
+    found = [groups_that_pay(gains, sizes, weights, budget(mu)) for mu in (0.05, 0.3, 3.0, 300.0)]
+    assert all((np.diff(one) >= 0).all() for one in found)  # the stronger, the finer
+    many = [int(one.sum()) for one in found]
+    assert many == sorted(many)
+    assert many[0] < 5
+    assert many[-1] > 55
+    assert groups_that_pay(gains[[0, 0]], sizes[[0, 0]], weights, budget(3.0)).tolist() == [0] * 60
+
+
+def test_a_table_keeps_what_has_no_other_groups() -> None:
+    one = table(Kind.ROW, "v", "t")
+    every = Grouping("three", np.arange(3))
+    groupings = {(1, "v"): {"pairs": one.grouping}, (1, "t"): {"pairs": one.other_grouping, "fine": every}}
+    assert over(groupings, one, "pairs") is one
+    assert over(groupings, one, "threes") is one
+    changed = over(groupings, one, "fine")
+    assert changed.grouping is one.grouping
+    assert changed.other_grouping is every
+
+
 @pytest.mark.parametrize("strength", [0.0, 30.0])
 def test_a_relation_is_clear_where_noise_does_not_explain_it(strength: float) -> None:
     rng = np.random.default_rng(2)
@@ -81,7 +114,8 @@ def test_a_relation_is_clear_where_noise_does_not_explain_it(strength: float) ->
 def test_groups_are_finer_with_more_persons_and_less_noise() -> None:
     assert fineness(50_000, 11.0)["pairs"] == MERGED
     assert MERGED < fineness(50_000, 2.4)["pairs"] < fineness(200_000, 2.4)["pairs"] <= MOST
-    assert fineness(50_000, 0.0) == {"threes": MERGED, "pairs": MOST, "steps": MOST + 2}
+    assert fineness(50_000, 0.0) == {"threes": MERGED, "pairs": MOST, "fine": MOST, "steps": MOST + 2}
+    assert fineness(50_000, 11.0)["fine"] == 2 * MERGED
 
 
 def test_three_attributes_weigh_what_a_user_wishes_of_them() -> None:

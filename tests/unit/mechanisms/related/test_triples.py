@@ -8,6 +8,7 @@ from small_databases import SCHEMAS, codes_of, every_person, frames, tables_of
 
 import synthdp as sd
 from synthdp.domain.histories import Layout
+from synthdp.fit.history_scaling import Target
 from synthdp.mechanisms.related.asked_tables import merged_by_relation
 from synthdp.mechanisms.related.choosing import relations_wished
 from synthdp.mechanisms.related.triples import pair_of_others, regrouped, triples
@@ -55,9 +56,21 @@ def of_row(attribute: str, other: str, groups: Grouping) -> PersonTable:
 
 def test_an_attribute_of_which_no_pair_was_measured_keeps_groups_of_equal_size():
     fine, equal = (Grouping(str(many), np.arange(12) * many // 12, np.arange(12)[None]) for many in (12, 6))
-    groupings = {(1, name): {"pairs": fine, "threes": equal} for name in ("x0", "x1", "x2")}
     three = PersonTable.of_three(of_row("x2", "x0", equal), of_row("x2", "x1", equal))
-    assert regrouped(three, groupings, [], []).grouping is equal
+    assert regrouped(three, [], []).grouping is equal
+    other = [of_row("x2", "x7", fine), of_row("x8", "x0", fine)]  # each with an attribute that the three lack
+    assert regrouped(three, other, [Target(np.ones((12, 12)), 1.0)] * 2).grouping is equal
+
+
+def test_groups_of_three_attributes_are_merged_from_the_finest_that_were_measured():
+    coarse, fine = (Grouping(str(many), np.arange(12) * many // 12, np.arange(12)[None]) for many in (6, 12))
+    three = PersonTable.of_three(of_row("x2", "x0", coarse), of_row("x2", "x1", coarse))
+    shares = np.repeat([0.1, 0.2, 0.4, 0.6, 0.8, 0.9], [1, 3, 1, 3, 1, 3])[:, None]
+    counts = 1000 * np.hstack([shares, 1 - shares])
+    pairs = [of_row("x2", "x0", fine), of_row("x2", "x1", coarse)]
+    fitted = [Target(np.repeat(counts.T, 6, axis=0) / 6, 1.0), Target(np.ones((6, 6)), 1.0)]
+    found = regrouped(three, pairs, fitted).grouping.groups[0]
+    assert np.flatnonzero(np.diff(found)).tolist() == [0, 3, 4, 7, 8]
 
 
 def test_three_attributes_that_a_user_names_are_scored_beside_many_strong_pairs_of_others():
