@@ -172,7 +172,7 @@ class OneWayTree:
             total, stddev = _pooled_total(total, stddev, queries.split(first.answers), first.stddev)
         histograms = [np.asarray(one, np.float64) for one in queries.split(first.answers)]
         steps = [self.steps(column) for column in schema.values()]
-        trees = first_trees(domain.axes, histograms, first.stddev, total=total, steps=steps)
+        trees = first_trees(domain.axes, histograms, first.stddev, total=total, total_stddev=stddev, steps=steps)
         deep_stddev = budget.table_stddev(deeper) if self.levels > 1 else math.inf
         thresholds = [deep_stddev * self.least_heavy(column) for column in schema.values()]
         for level in range(2, self.levels + 1):
@@ -197,9 +197,11 @@ class OneWayTree:
             found = curator.measure(queries, spend=part.loss, step="one-way marginals, bins of about equal rows")
             answers.append(found)
             if stddev > 0:
-                total, _ = _pooled_total(total, stddev, queries.split(found.answers), found.stddev)
+                total, stddev = _pooled_total(total, stddev, queries.split(found.answers), found.stddev)
             histograms = [np.asarray(one, np.float64) for one in queries.split(found.answers)]
-            columns = pooled_each(columns, axes, histograms, found.stddev, total=total, new_misfits=True)
+            columns = pooled_each(
+                columns, axes, histograms, found.stddev, total=total, total_stddev=stddev, new_misfits=True
+            )
         return MeasuredOneWays(tuple(columns), rest, tuple(answers))
 
     def _counts_twice(self, schema: Schema, budget: BudgetAllocation) -> bool:

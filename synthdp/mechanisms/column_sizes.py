@@ -96,7 +96,7 @@ def past_the_largest(counts: FloatArray, stddev: float) -> BoolArray:
     return np.arange(len(counts)) >= (last or len(counts))
 
 
-def far_beyond(axis: Axis, counts: FloatArray, stddev: float, total: float) -> BoolArray:
+def far_beyond(axis: Axis, counts: FloatArray, stddev: float, total: float, *, total_stddev: float = 0.0) -> BoolArray:
     """Return which bins lie far outside of the significant bins, (axis.size,), whose counts are to be set to 0.
 
     All are False in columns without sizes, such as dates and levels, and if no bin is significant.  All are False, too, if
@@ -113,6 +113,8 @@ def far_beyond(axis: Axis, counts: FloatArray, stddev: float, total: float) -> B
         Standard deviation of the noise of a count, in rows.
     total
         Number of rows in all bins, from other answers.
+    total_stddev
+        Standard deviation of the error of ``total``, in rows.
     """
     none = np.zeros(axis.size, np.bool_)
     inside = np.flatnonzero(axis.starts < axis.grid.regular)
@@ -132,7 +134,7 @@ def far_beyond(axis: Axis, counts: FloatArray, stddev: float, total: float) -> B
     far[inside] = (low >= upper) | (high <= lower)
     kept = axis.releasable & ~far
     missing = total - float(counts[kept].sum())
-    return none if missing > beyond_noise(stddev * math.sqrt(kept.sum()), 1) else far
+    return none if missing > beyond_noise(math.hypot(stddev * math.sqrt(kept.sum()), total_stddev), 1) else far
 
 
 def _has_sizes(column: Column) -> bool:

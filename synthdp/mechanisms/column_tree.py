@@ -209,6 +209,7 @@ def first_trees(
     stddev: float,
     *,
     total: float,
+    total_stddev: float = 0.0,
     steps: Sequence[tuple[IntArray, ...]] | None = None,
 ) -> list[ColumnTree]:
     """Return each column's tree whose leaves are the bins of its first histogram, with their estimated rows.
@@ -224,15 +225,15 @@ def first_trees(
         (bins,) noisy counts of each column.
     stddev
         Standard deviation of the noise on each count, in rows.
-    total
-        Estimated number of rows.
+    total, total_stddev
+        Estimated number of rows, and the standard deviation of its error.
     steps
         For each column the groups of its declared hierarchy, as in `ColumnTree`.  The first step is the column's bins.
     """
     misfits = [float(one[~axis.releasable].sum()) for axis, one in zip(axes, counts, strict=True)]
     misfits = [many if many > beyond_noise(stddev, len(axes)) else 0.0 for many in misfits]
     totals = [max(total - many, 1.0) for many in misfits]
-    found = _estimated_each(axes, counts, [stddev] * len(axes), totals)
+    found = _estimated_each(axes, counts, [stddev] * len(axes), totals, total_stddev=total_stddev)
     trees = []
     for axis, one, estimate, many, step in zip(axes, counts, found, misfits, steps or [()] * len(axes), strict=True):
         grid = axis.grid
@@ -276,6 +277,7 @@ def pooled_each(
     stddev: float,
     *,
     total: float,
+    total_stddev: float,
     new_misfits: bool = False,
 ) -> list[OneWay]:
     """Return the columns' estimates after a second measurement of the first histograms, or of parts of their bins.
@@ -292,8 +294,8 @@ def pooled_each(
         (axis.size,) second noisy counts of each column.
     stddev
         Standard deviation of the noise of ``counts``, in rows.
-    total
-        Estimated number of rows.
+    total, total_stddev
+        Estimated number of rows, and the standard deviation of its error.
     new_misfits
         Whether a column may turn out to have out-of-domain rows that the first measurement did not show.
     """
@@ -309,7 +311,8 @@ def pooled_each(
         for one, many, noise in zip(columns, misfits, stddevs, strict=True)
     ]
     misfits = [max(many, 0.0) if seen else 0.0 for many, seen in zip(misfits, shown, strict=True)]
-    mass = _estimated_each(axes, both, stddevs, [max(total - many, 1.0) for many in misfits])
+    totals = [max(total - many, 1.0) for many in misfits]
+    mass = _estimated_each(axes, both, stddevs, totals, total_stddev=total_stddev)
     found = []
     for one, axis, inside, pooled, rows, many in zip(columns, axes, bins, both, mass, misfits, strict=True):
         whole, held, parts = (np.bincount(inside, of, minlength=one.first.size) for of in (pooled, rows, None))
@@ -344,13 +347,18 @@ def _pooled(column: OneWay, bins: IntArray, counts: FloatArray, stddev: float) -
 
 
 def _estimated_each(
-    axes: Sequence[Axis], counts: Sequence[FloatArray], stddevs: Sequence[float], totals: Sequence[float]
+    axes: Sequence[Axis],
+    counts: Sequence[FloatArray],
+    stddevs: Sequence[float],
+    totals: Sequence[float],
+    *,
+    total_stddev: float,
 ) -> list[FloatArray]:
     """Return the estimated rows in each column's first histogram from its noisy counts, (bins,) each.
 
     The estimate is 0 in bins that are never released or seem empty.
     """
-    filled = [_filled(*one) for one in zip(axes, counts, stddevs, totals, strict=True)]
+    filled = [_filled(*one, total_stddev) for one in zip(axes, counts, stddevs, totals, strict=True)]
     neighbours = [
         int((some & (axis.starts < axis.grid.regular)).sum()) if axis.grid.ordered else 0
         for axis, some in zip(axes, filled, strict=True)
@@ -366,7 +374,7 @@ def _estimated_each(
     return found
 
 
-def _filled(axis: Axis, counts: FloatArray, stddev: float, total: float) -> BoolArray:
+def _filled(axis: Axis, counts: FloatArray, stddev: float, total: float, total_stddev: float) -> BoolArray:
     """Return which bins of a first histogram, (bins,), may hold rows: releasable bins, in a filled range if ordered.
 
     Counts of the other bins are noise, which would move averages.  Bins far beyond the filled bins are left out.  For a
@@ -379,7 +387,7 @@ def _filled(axis: Axis, counts: FloatArray, stddev: float, total: float) -> Bool
         if axis.column.source == DISCOVERED or axis.column.class_ends():
             filled[values] &= ~_empty_ends(counts[values], stddev)
         else:
-            filled &= ~far_beyond(axis, counts, stddev, total)
+            filled &= ~far_beyond(axis, counts, stddev, total, total_stddev=total_stddev)
     return filled
 
 

@@ -192,7 +192,7 @@ def _refined(said: GLSEstimates, column: int, total: float) -> Refinement:
     fine = refinement.fine
     cell = axis.cells_of(fine.first_points.astype(np.uint32)).astype(np.int64)
     inside = max(total - float(said.misfits[column]), 1.0)
-    fits = axis.releasable & ~far_beyond(axis, counts, stddev, inside)
+    fits = axis.releasable & ~far_beyond(axis, counts, stddev, inside, total_stddev=said.total[1])
     plain = len(axis.starts) == axis.size and axis.grid.ordered
     neighbours = int((fits & (axis.starts < axis.grid.regular)).sum()) if plain else 0
     rows = np.zeros(axis.size)

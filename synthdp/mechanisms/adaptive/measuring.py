@@ -199,7 +199,8 @@ def measure_one_ways_again(known: Knowledge, account: Curator) -> Knowledge:
     queries = one_ways(Domain(axes))
     known, found = ask(known, account, queries, share=known.left.share, step="one-way marginals, again")
     counts = [np.asarray(one, np.float64) for one in queries.split(found.answers)]
-    columns = tuple(pooled_each(known.columns, axes, counts, found.stddev, total=known.total))
+    noise = 0.0 if account.adjacency.rows_are_public else gls_total(known.one_way_tables)[1]
+    columns = tuple(pooled_each(known.columns, axes, counts, found.stddev, total=known.total, total_stddev=noise))
     refinements = tuple(
         refinement.reweighted(column.weights) for refinement, column in zip(known.refinements, columns, strict=True)
     )

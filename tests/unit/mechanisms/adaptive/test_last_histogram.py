@@ -54,7 +54,7 @@ def test_both_histograms_are_averaged_by_least_squares(seed, ratio):
     inside = np.searchsorted(one.first.starts, axis.starts, side="right") - 1
     first, last = one.counts + rng.normal(0, 20, one.first.size), rng.uniform(0, 400, axis.size)
     noisy = OneWay(one.axis, one.weights, one.first, first, 20.0 * ratio)
-    (pooled,) = pooled_each([noisy], [axis], [last], 20.0, total=float(last.sum()))
+    (pooled,) = pooled_each([noisy], [axis], [last], 20.0, total=float(last.sum()), total_stddev=0.0)
     sums = np.eye(one.first.size)[inside].T
     design, answers = np.vstack([sums / ratio, np.eye(axis.size)]), np.concatenate([first / ratio, last])
     expected = sums @ np.linalg.lstsq(design, answers, rcond=None)[0]

@@ -53,13 +53,13 @@ def test_other_columns_have_the_bins_they_had(column):
     assert (axis.starts == axis_of("x", column, bins=bins).starts).all()
 
 
-def beyond(column, filled, *, elsewhere=0):
+def beyond(column, filled, *, elsewhere=0, total_stddev=0.0):
     axis = TREE.first_axis("x", column)
     counts = np.zeros(axis.size)
     for value, rows in filled.items():
         step = (value - column.lower) / (float(column.upper) - column.lower) * axis.grid.steps
         counts[axis.cells_of(axis.grid.points_of(np.array([int(step)], np.uint64)).astype(np.uint32))[0]] += rows
-    gone = far_beyond(axis, counts, STDDEV, total=sum(filled.values()) + elsewhere)
+    gone = far_beyond(axis, counts, STDDEV, sum(filled.values()) + elsewhere, total_stddev=total_stddev)
     edges = axis.grid.first_steps(np.minimum(axis.starts, axis.grid.regular)).astype(np.float64) / axis.grid.steps
     return gone, column.lower + edges * (float(column.upper) - column.lower)
 
@@ -82,6 +82,14 @@ def test_nothing_is_empty_where_many_rows_are_missing_within_reach():
     column = sd.Integer(0, 10**8)
     assert beyond(column, {50: 4000})[0].any()
     assert not beyond(column, {50: 4000}, elsewhere=4000)[0].any()
+
+
+def test_rows_are_not_missing_where_the_number_of_rows_is_as_uncertain():
+    """Else rows of noise would stay far out, each worth thousands of others in a mean."""
+    column = sd.Integer(0, 10**8)
+    assert not beyond(column, {50: 4000}, elsewhere=200)[0].any()
+    assert beyond(column, {50: 4000}, elsewhere=200, total_stddev=80.0)[0].any()
+    assert not beyond(column, {50: 4000}, elsewhere=4000, total_stddev=80.0)[0].any()
 
 
 def test_nothing_is_empty_where_nothing_is_clear_and_in_columns_without_sizes():
