@@ -90,7 +90,7 @@ _RELEASE = {
         "queries person tables": "kind layout tables multipliers",
         "queries person distances": "kind layout tables multipliers expected",
         "database": "total",
-        "conditionals": "table attribute base factors",
+        "conditionals": "table attribute base factors independent",
         "factors": "of theta",
         "groupings": "name groups ranks",
         "tables": "kind table attribute grouping above other other_grouping parts",
