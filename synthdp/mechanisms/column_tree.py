@@ -26,6 +26,11 @@ others.  Tuned: half and twice of it change the three-way error of three undecla
 (docs/benchmarks/constants.md)."""
 
 
+DIGITS = 9
+"""Decimals to which places within a bin are rounded before they are compared with borders.  A numerical tolerance: fine bins
+of equal rows often lie at a border exactly, where processors would decide by their rounding."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class OneWay:
     """Estimates of one column from noisy answers: the rows in its fine bins, and its noisy first histogram.
@@ -265,7 +270,8 @@ def even_axis(column: OneWay, most: float) -> Axis:
     begin = np.searchsorted(cell, cell)  # the first fine bin in the same bin of the first histogram
     before = np.append(0.0, np.cumsum(rows))
     middle = (before[1:] - rows / 2 - before[begin]) / np.maximum(whole[cell], 1e-300)
-    part = np.floor(middle * np.maximum(1, whole // most)[cell])
+    parts = np.maximum(1, np.floor(np.round(whole / most, DIGITS)))
+    part = np.floor(np.round(middle * parts[cell], DIGITS))
     cut = np.append(True, (np.diff(cell) != 0) | (np.diff(part) != 0))
     return Axis(axis.name, axis.column, axis.starts[cut], np.arange(int(cut.sum())))
 
