@@ -519,9 +519,9 @@ if noise >= 1:
     Mutation(
         "a noisy count of rows outweighs the histograms",
         "–",
-        "OneWayTree.measure",
-        "stddev > 0",
-        "stddev < 0",
+        "_pooled_total",
+        "float(np.average(sums, weights=precisions))",
+        "total",
         ("tests/unit/mechanisms/adaptive/test_stages.py::test_a_noisy_count_of_rows_does_not_outweigh_the_histograms",),
     ),
     Mutation(
