@@ -747,7 +747,7 @@ def _forbid_periods(z: FloatArray, rows: Rows, index: IntArray, rank: int, value
 
 
 def _in_order(z: FloatArray, left: FloatArray, before: IntArray | None, same: FloatArray) -> None:
-    """Replace log-probabilities of a period by those of the next of several periods in order, in place.
+    """Turn the law of a single row's period into the law of the next period of several rows in order, in place.
 
     The periods of one parent row's rows are independent draws from the given law, sorted (order statistics).  The next
     period is the smallest draw that is left.  It is in a cell with probability s^left - t^left.  Here s is the probability

@@ -231,6 +231,33 @@ def shrunk(gap: FloatArray, stddev: float) -> FloatArray:
     return np.asarray((u * (kept * stddev)) @ v, np.float64)
 
 
+def independent_share(noisy: FloatArray, stddev: float, independent: FloatArray) -> float:
+    """Return the share of a parent's rows whose periods are independent draws in order, from 0 to 1.
+
+    Among independent rows, first rows are frequent in early periods and rare in late ones.  If all rows follow soon after
+    the first, first rows are equally frequent in all periods.  The share is a slope, by least squares: of the noisy
+    numbers of first rows on the expected numbers, both beyond an equal part of all rows.  The share is shrunk towards 1 by
+    how far noise explains the difference (the positive-part rule of James and Stein).
+
+    Parameters
+    ----------
+    noisy
+        (groups + 1, groups) noisy counts of rows by the previous row's period, or none in the last entry, and their own.
+    stddev
+        Standard deviation of the noise in each cell.
+    independent
+        Expected counts of independent rows, up to a factor.
+    """
+    part = float(np.clip(noisy[-1].sum() / max(float(noisy.sum()), 1e-9), 0.0, 1.0))
+    first = noisy[-1] - part * noisy.sum(axis=0)
+    wanted = independent[-1] - independent[-1].sum() / max(float(independent.sum()), 1e-9) * independent.sum(axis=0)
+    wanted = wanted * max(float(noisy.sum()), 0.0) / max(float(independent.sum()), 1e-9)
+    size = max(float((wanted**2).sum()), 1e-9)
+    variance = stddev**2 * ((1 - part) ** 2 + (len(noisy) - 1) * part**2) / size
+    short = float(np.clip(1 - float(first @ wanted) / size, 0.0, 1.0))
+    return 1 - short * max(0.0, 1 - variance / max(short**2, 1e-9))
+
+
 def towards(
     noisy: FloatArray, expected: FloatArray, stddev: float, *, same: bool = False, ordered: tuple[int, int] = (0, 0)
 ) -> FloatArray:

@@ -76,6 +76,27 @@ def filled_range(counts: FloatArray, threshold: float) -> tuple[int, int]:
     return first, last
 
 
+def with_thin_tails(counts: FloatArray, stddev: float, first: int, last: int) -> tuple[int, int]:
+    """Return a range of bins, (first, last + 1), with the bins beside it that each hold more than one stddev of noise.
+
+    So a thin tail stays, as far as its bins are likelier filled than empty.  An empty range stays empty.
+
+    Parameters
+    ----------
+    counts
+        (k,) noisy counts, in rows.
+    stddev
+        Standard deviation of the noise of a count, in rows.
+    first, last
+        The range, as `filled_range` returns it.
+    """
+    while 0 < last < len(counts) and counts[last] > stddev:
+        last += 1
+    while 0 < first < last and counts[first - 1] > stddev:
+        first -= 1
+    return first, last
+
+
 def past_the_largest(counts: FloatArray, stddev: float) -> BoolArray:
     """Return which numbers of child rows, (k,), are larger than any that a parent row seems to have; all False if none does.
 
@@ -90,9 +111,7 @@ def past_the_largest(counts: FloatArray, stddev: float) -> BoolArray:
     stddev
         Standard deviation of the noise of a count, in persons.
     """
-    _, last = filled_range(counts, beyond_noise(stddev, 2 * len(counts)))
-    while 0 < last < len(counts) and counts[last] > stddev:
-        last += 1
+    _, last = with_thin_tails(counts, stddev, *filled_range(counts, beyond_noise(stddev, 2 * len(counts))))
     return np.arange(len(counts)) >= (last or len(counts))
 
 

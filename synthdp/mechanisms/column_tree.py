@@ -16,7 +16,7 @@ from synthdp.arrays import BoolArray, FloatArray, IntArray
 from synthdp.domain.axis import Axis
 from synthdp.fit.smoothing import NoisyHistogram, estimated_each
 from synthdp.measurements import beyond_noise
-from synthdp.mechanisms.column_sizes import far_beyond, filled_range
+from synthdp.mechanisms.column_sizes import far_beyond, filled_range, with_thin_tails
 from synthdp.schema.columns import DISCOVERED
 
 FILLED = 2.5
@@ -404,11 +404,7 @@ def _empty_ends(counts: FloatArray, stddev: float) -> BoolArray:
     noise than the counts that found them.  Bins beside the filled ones stay as long as each has more rows than one standard
     deviation of the noise, as thin tails do.  If no bin is filled, no bin is cut off.
     """
-    first, last = filled_range(counts, FILLED * stddev)
-    while 0 < last < len(counts) and counts[last] > stddev:
-        last += 1
-    while 0 < first < last and counts[first - 1] > stddev:
-        first -= 1
+    first, last = with_thin_tails(counts, stddev, *filled_range(counts, FILLED * stddev))
     place = np.arange(len(counts))
     return ((place < first) | (place >= last)) & (last > 0)
 

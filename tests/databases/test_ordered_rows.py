@@ -10,7 +10,7 @@ import pytest
 from no_noise import without_noise
 
 import synthdp as sd
-from synthdp.mechanisms.related.related_tables import independent_share
+from synthdp.fit.person_shrinkage import independent_share
 
 DAYS = 1500
 

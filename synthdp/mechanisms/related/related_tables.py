@@ -22,7 +22,7 @@ from synthdp.domain.histories import NO_PARENT_ROW, Layout, Order
 from synthdp.domain.refinement import Refinement
 from synthdp.errors import ParameterError
 from synthdp.fit.history_scaling import LAST, Key, Target, fit_histories
-from synthdp.fit.person_shrinkage import shrunk, towards
+from synthdp.fit.person_shrinkage import independent_share, shrunk, towards
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.shares import SCREEN
 from synthdp.mechanisms.allocation import BudgetAllocation
@@ -577,33 +577,6 @@ def _stands_out(known: _Known, table: PersonTable, noisy: FloatArray, stddev: fl
         noisy, stddev = symmetric(noisy), symmetric_stddev(stddev, len(noisy))
     rows, columns = (np.maximum(noisy.sum(axis=axis), 0) for axis in (1, 0))
     return related(noisy, np.outer(rows, columns) / max(float(rows.sum()), 1e-9), stddev)
-
-
-def independent_share(noisy: FloatArray, stddev: float, independent: FloatArray) -> float:
-    """Return the share of a parent's rows whose periods are independent draws in order, from 0 to 1.
-
-    Among independent rows, first rows are frequent in early periods and rare in late ones.  If all rows follow soon after
-    the first, first rows are equally frequent in all periods.  The share is a slope, by least squares: of the noisy
-    numbers of first rows on the expected numbers, both beyond an equal part of all rows.  The share is shrunk towards 1 by
-    how far noise explains the difference (the positive-part rule of James and Stein).
-
-    Parameters
-    ----------
-    noisy
-        (groups + 1, groups) noisy counts of rows by the previous row's period, or none in the last entry, and their own.
-    stddev
-        Standard deviation of the noise in each cell.
-    independent
-        Expected counts of independent rows, up to a factor.
-    """
-    part = float(np.clip(noisy[-1].sum() / max(float(noisy.sum()), 1e-9), 0.0, 1.0))
-    first = noisy[-1] - part * noisy.sum(axis=0)
-    wanted = independent[-1] - independent[-1].sum() / max(float(independent.sum()), 1e-9) * independent.sum(axis=0)
-    wanted = wanted * max(float(noisy.sum()), 0.0) / max(float(independent.sum()), 1e-9)
-    size = max(float((wanted**2).sum()), 1e-9)
-    variance = stddev**2 * ((1 - part) ** 2 + (len(noisy) - 1) * part**2) / size
-    short = float(np.clip(1 - float(first @ wanted) / size, 0.0, 1.0))
-    return 1 - short * max(0.0, 1 - variance / max(short**2, 1e-9))
 
 
 def _factors(

@@ -223,7 +223,8 @@ def test_rows_without_a_weight_have_none_and_count_nothing():
     table = survey().astype({"perwt": float})
     table.loc[::4, "perwt"] = np.nan
     schema = SCHEMA.extended({"perwt": sd.Weight(*BOUNDS, nullable=True)})
-    made = sd.SyntheticRelease(schema=schema, epsilon=3.0, random_state=0).fit(table)
+    # At 3 one release in 3 000 is .1 off by noise alone.
+    made = sd.SyntheticRelease(schema=schema, epsilon=5.0, random_state=0).fit(table)
     synthetic = made.sample()
     assert synthetic["perwt"].isna().mean() == pytest.approx(0.25, abs=0.03)
     assert synthetic["perwt"].sum() == pytest.approx(made.release_.model.populations["perwt"])
